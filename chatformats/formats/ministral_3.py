@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: The chatformats authors
+"""Ministral 3, as the first revision of its instruction template writes it.
+
+Reference: ``reference/ministral-3.jinja``. Differs from what one would expect:
+
+- ``{today}`` and ``{yesterday}`` in the default system prompt are printed as they are;
+- user and assistant turns must alternate, assistant turns with tool calls and tool results aside;
+- a user content of exactly two parts is sorted by type, ignoring case; others keep their order;
+- where a tool call's arguments are not a string, its name is HTML-escaped (``a<b`` as ``a&lt;b``): in the
+  template ``+`` meets text marked as safe;
+- a second system message, and every other role, is refused.
+"""
+
+from __future__ import annotations
+
+from ..errors import ChatFormatError, TemplateRaisedError, expected
+from ..formatter import Sink
+from ..undefined import UNDEFINED
+from ..values import elements, fields, iterated, length, to_json, to_str
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final
+
+    from ..formatter import Writer
+    from ..messages import Messages, Tools
+
+_DEFAULT_SYSTEM_MESSAGE: Final = """\
+You are Ministral-3-3B-Instruct-2512, a Large Language Model (LLM) created by Mistral AI, a French \
+startup headquartered in Paris.
+You power an AI assistant called Le Chat.
+Your knowledge base was last updated on 2023-10-01.
+The current date is {today}.
+
+When you're not sure about some information or when the user's request requires up-to-date or specific \
+data, you must use the available tools to fetch the information. Do not hesitate to use tools whenever \
+they can provide a more accurate or complete response. If no relevant tools are available, then clearly \
+state that you don't have the information and avoid making up anything.
+If the user's question is not clear, ambiguous, or does not provide enough context for you to accurately\
+ answer the question, you do not try to answer it right away and you rather ask the user to clarify \
+their request (e.g. "What are some good restaurants around me?" => "Where are you?" or "When is the next\
+ flight to Tokyo" => "Where do you travel from?").
+You are always very attentive to dates, in particular you try to resolve dates (e.g. "yesterday" is \
+{yesterday}) and when asked about information at specific dates, you discard information that is at \
+another date.
+You follow these instructions in all languages, and always respond to the user in the language they use \
+or request.
+Next sections describe the capabilities that you have.
+
+# WEB BROWSING INSTRUCTIONS
+
+You cannot perform any web search or access internet to open URLs, links etc. If it seems like the user \
+is expecting you to do so, you clarify the situation and ask the user to copy paste the text directly in\
+ the chat.
+
+# MULTI-MODAL INSTRUCTIONS
+
+You have the ability to read images, but you cannot generate images. You also cannot transcribe audio \
+files or videos.
+You cannot read nor transcribe audio files or videos.
+
+# TOOL CALLING INSTRUCTIONS
+
+You may have access to tools that you can use to fetch information or perform actions. You must use \
+these tools in the following situations:
+
+1. When the request requires up-to-date information.
+2. When the request requires specific data that you do not have in your knowledge base.
+3. When the request involves actions that you cannot perform without tools.
+
+Always prioritize using tools to provide the most accurate and helpful response. If tools are not \
+available, inform the user that you cannot perform the requested action at the moment."""
+
+
+class Ministral3Formatter:
+    """Format a conversation for Ministral 3, in brackets of control tokens.
+
+    >>> messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    >>> Ministral3Formatter().render(messages)
+    '<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST]Hi[/INST]'
+    """
+
+    __slots__ = ()
+    name = "ministral-3"
+    template = (
+        "mistralai/Ministral-3-3B-Instruct-2512's first revision; later ones also merge consecutive "
+        "messages and accept null content"
+    )
+    variables = ("bos_token", "eos_token")
+
+    def render(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        bos_token: str = "<s>",
+        eos_token: str = "</s>",
+    ) -> str:
+        """Return the prompt; raises ChatFormatError, which names the place.
+
+        The template has no generation prompt: ``add_generation_prompt`` changes nothing. Raises
+        TemplateRaisedError, a ChatFormatError, where the template itself refuses.
+        """
+        out = Sink()
+        self._write(out, messages, tools, bos_token, eos_token)
+        return out.text()
+
+    def _write(
+        self, out: Sink, messages: Messages, tools: Tools | None, bos_token: str, eos_token: str
+    ) -> None:
+        control, content = out.control, out.content
+        control(to_str(bos_token, "bos_token"))
+        eos_token = to_str(eos_token, "eos_token")
+
+        sequence = elements(messages, "messages")
+        if not sequence:
+            raise ChatFormatError("expected at least one message", "messages")
+        first = 0
+        control("[SYSTEM_PROMPT]")
+        message: Mapping[str, object] = fields(sequence[0], "messages[0]")
+        if message.get("role") == "system":
+            first = 1
+            out.turn(0)
+            text = message.get("content", UNDEFINED)
+            if isinstance(text, str):
+                content(text)
+            else:
+                _write_text_parts(out, text, "messages[0].content", "system message")
+            out.turn(None)
+        else:
+            out.scaffold(_DEFAULT_SYSTEM_MESSAGE)
+        control("[/SYSTEM_PROMPT]")
+
+        if tools is not None and length(tools, "tools") > 0:
+            control("[AVAILABLE_TOOLS]")
+            content(to_json(tools, "tools"))
+            control("[/AVAILABLE_TOOLS]")
+
+        _check_alternation(sequence, first)
+
+        reply = out.reply
+        for index, turn in out.turns(sequence[first:], first):
+            message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+            role = message.get("role", UNDEFINED)
+            text = message.get("content", UNDEFINED)
+            if role == "user":
+                control("[INST]")
+                if isinstance(text, str):
+                    content(text)
+                else:
+                    _write_user_parts(out, text, f"messages[{index}].content")
+                control("[/INST]")
+            elif role == "assistant":
+                calls = message.get("tool_calls")
+                called = bool(calls) and _is_called(calls, index)
+                if isinstance(text, str) and (text or called):
+                    reply.content(text)
+                else:
+                    _write_answer_parts(reply, text, called, f"messages[{index}].content")
+                if called:
+                    _write_tool_calls(reply, calls, index)
+                reply.control(eos_token)
+            elif role == "tool":
+                if not isinstance(text, str):
+                    text = to_str(text, f"messages[{index}].content")
+                control("[TOOL_RESULTS]")
+                content(text)
+                control("[/TOOL_RESULTS]")
+            elif isinstance(role, str):
+                raise TemplateRaisedError(
+                    f"Only user, assistant and tool roles are supported, got {role}",
+                    f"messages[{index}].role",
+                )
+            else:
+                raise expected("a string", role, f"messages[{index}].role")
+
+
+def _check_alternation(sequence: Sequence[object], first: int) -> None:
+    # A pass of its own, as in the template: what it finds is told before any other fault.
+    user_is_next = True
+    for index in range(first, len(sequence)):
+        turn = sequence[index]
+        message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+        role = message.get("role")
+        if role == "user" or (role == "assistant" and not _is_called(message.get("tool_calls"), index)):
+            if (role == "user") != user_is_next:
+                raise TemplateRaisedError(
+                    "After the optional system message, conversation roles must alternate user and "
+                    "assistant roles except for tool calls and results.",
+                    f"messages[{index}].role",
+                )
+            user_is_next = not user_is_next
+
+
+def _is_called(calls: object, message: int) -> bool:
+    return calls is not None and length(calls, f"messages[{message}].tool_calls") > 0
+
+
+def _write_text_parts(out: Writer, parts: object, path: str, kind: str) -> None:
+    for index, part in enumerate(iterated(parts, path)):
+        block = fields(part, f"{path}[{index}]")
+        if block.get("type") != "text":
+            raise TemplateRaisedError(
+                f"Only text chunks are supported in {kind} contents.", f"{path}[{index}].type"
+            )
+        out.content(to_str(block.get("text", UNDEFINED), f"{path}[{index}].text"))
+
+
+def _write_answer_parts(reply: Writer, parts: object, called: bool, path: str) -> None:
+    if not called and (parts is None or length(parts, path) == 0):
+        raise TemplateRaisedError(
+            "Assistant message must have a string or a list of chunks in content or a list of tool calls.",
+            path,
+        )
+    if length(parts, path):
+        _write_text_parts(reply, parts, path, "assistant message")
+
+
+def _write_user_parts(out: Writer, parts: object, path: str) -> None:
+    count = length(parts, path)
+    if count == 0:
+        raise TemplateRaisedError("User message must have a string or a list of chunks in content", path)
+    blocks = list(iterated(parts, path))
+    if count == 2:
+        try:
+            blocks.sort(key=lambda part: _sort_key(part, path))
+        except (TypeError, RecursionError) as error:
+            raise ChatFormatError("expected two parts whose types can be ordered", path) from error
+    for index, part in enumerate(blocks):
+        block = fields(part, f"{path}[{index}]")
+        kind = block.get("type")
+        if kind == "text":
+            out.content(to_str(block.get("text", UNDEFINED), f"{path}[{index}].text"))
+        elif kind == "image" or kind == "image_url":
+            out.control("[IMG]")
+        else:
+            raise TemplateRaisedError(
+                "Only text, image and image_url chunks are supported in user message content.",
+                f"{path}[{index}].type",
+            )
+
+
+def _sort_key(part: object, path: str) -> list[Any]:
+    kind = fields(part, path).get("type", UNDEFINED)
+    # In a list, two equal types compare as equal even where they have no order.
+    return [kind.lower() if isinstance(kind, str) else kind]
+
+
+def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
+    control, content = reply.control, reply.content
+    for index, tool_call in enumerate(iterated(calls, f"messages[{message}].tool_calls")):
+        path = f"messages[{message}].tool_calls[{index}].function"
+        function = fields(tool_call, path).get("function", UNDEFINED)
+        if function is UNDEFINED:
+            raise expected("a mapping", function, path)
+        call = fields(function, path)
+        name = call.get("name", UNDEFINED)
+        arguments = call.get("arguments", UNDEFINED)
+        if not isinstance(name, str):
+            raise expected("a string", name, path + ".name")
+        control("[TOOL_CALLS]")
+        if isinstance(arguments, str):
+            content(name)
+            control("[ARGS]")
+            if arguments == "":
+                reply.scaffold("{}")
+            else:
+                content(arguments)
+        else:
+            content(_escape(name))
+            control("[ARGS]")
+            content(to_json(arguments, path + ".arguments"))
+
+
+def _escape(text: str) -> str:
+    # As markupsafe does it; html.escape() of the standard library writes the quotes differently.
+    return (
+        text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace("'", "&#39;")
+        .replace('"', "&#34;")
+    )
