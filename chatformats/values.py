@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from json import encoder as json_encoder
 
-from .errors import ChatFormatError, expected
+from .errors import ChatFormatError, expected, path_of
 from .undefined import UNDEFINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Final, TypeGuard
+    from typing import Any, Final, TypeGuard
+
+    from .errors import Place
 
 _NOTHING: Final[Mapping[str, object]] = {}
 
 
-def fields(value: object, path: str) -> Mapping[str, object]:
+def fields(value: object, place: Place) -> Mapping[str, object]:
     """Return what a template can read of a value by name (``value.key``, ``value["key"]``).
 
     Anything else that JSON knows has no names to read, and every one is undefined: as in an empty
@@ -35,10 +37,10 @@ def fields(value: object, path: str) -> Mapping[str, object]:
         return dict(value)
     if value is None or isinstance(value, (str, int, float, list, tuple)):
         return _NOTHING
-    raise expected("a mapping", value, path)
+    raise expected("a mapping", value, place)
 
 
-def elements(value: object, path: str) -> Sequence[object]:
+def elements(value: object, place: Place) -> Sequence[object]:
     """Return the elements that a template finds when it iterates over a value and indexes it.
 
     Raises ChatFormatError for a mapping, which has keys but no first element.
@@ -47,29 +49,29 @@ def elements(value: object, path: str) -> Sequence[object]:
         return value
     if isinstance(value, Sequence):
         return list(value)
-    raise expected("a sequence", value, path)
+    raise expected("a sequence", value, place)
 
 
-def iterated(value: object, path: str) -> Iterable[object]:
+def iterated(value: object, place: Place) -> Iterable[object]:
     """Return what ``for x in value`` goes through: a mapping's keys, a string's characters."""
     if isinstance(value, Iterable):
         return value
-    raise expected("a sequence", value, path)
+    raise expected("a sequence", value, place)
 
 
-def has_elements(value: object, path: str) -> bool:
+def has_elements(value: object, place: Place) -> bool:
     """Return ``value is iterable and value | length > 0``."""
     if value is None:
         return False
-    return isinstance(value, Iterable) and length(value, path) > 0
+    return isinstance(value, Iterable) and length(value, place) > 0
 
 
-def length(value: object, path: str) -> int:
+def length(value: object, place: Place) -> int:
     """Return ``value | length``."""
     try:
         return len(value)  # type: ignore[arg-type]  # what has no length raises TypeError
     except TypeError as error:
-        raise expected("a sequence", value, path) from error
+        raise expected("a sequence", value, place) from error
 
 
 def is_container(value: object) -> bool:
@@ -85,14 +87,14 @@ def is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(value, (dict, Mapping))
 
 
-def items(value: object, path: str) -> Iterable[tuple[str, object]]:
+def items(value: object, place: Place) -> Iterable[tuple[str, object]]:
     """Return ``value | items``."""
     if is_mapping(value):
         return value.items()
-    raise expected("a mapping", value, path)
+    raise expected("a mapping", value, place)
 
 
-def to_str(value: object, path: str) -> str:
+def to_str(value: object, place: Place) -> str:
     """Return what a template prints for a value: Python's ``str()``.
 
     Raises ChatFormatError where that fails: nested too deep, an integer too long to print.
@@ -102,38 +104,39 @@ def to_str(value: object, path: str) -> str:
     try:
         return str(value)
     except RecursionError as error:
-        raise ChatFormatError("nested too deep to be printed", path) from error
+        raise ChatFormatError("nested too deep to be printed", path_of(place)) from error
     except ValueError as error:
-        raise ChatFormatError(f"cannot be printed: {error}", path) from error
+        raise ChatFormatError(f"cannot be printed: {error}", path_of(place)) from error
 
 
 # json.dumps with keywords builds an encoder a call; these are built once. The C function beneath
-# takes another 1.6 to 3.7 times less, but is undocumented: what does not accept these arguments, or
-# is not there, leaves the documented encoder. Without `markers` a circular value ends in
-# RecursionError, and nothing is kept between calls or shared between threads.
+# takes another 1.6 to 3.7 times less, but is undocumented: where it is not there, has another
+# signature or cannot indent (before Python 3.13), the documented way is taken. Without ``markers`` a
+# circular value ends in RecursionError, and nothing is kept between calls or shared between threads.
 _ENCODER: Final = json_encoder.JSONEncoder(ensure_ascii=False)
 _INDENTING_ENCODER: Final = json_encoder.JSONEncoder(ensure_ascii=False, indent=4)
 _encode_string: Final[Callable[[str], str]] = json_encoder.encode_basestring
 
 
-def _compact_encoder() -> Callable[[object], str]:
-    make = getattr(json_encoder, "c_make_encoder", None)
-    if make is None:
-        return _ENCODER.encode
-    try:
-        encode = make(None, _ENCODER.default, _encode_string, None, ": ", ", ", False, False, True)
-        if "".join(encode(["é", 1.5, {"a": None}], 0)) != '["é", 1.5, {"a": null}]':
-            return _ENCODER.encode
-    except TypeError:
-        return _ENCODER.encode
+def _c_encoder(documented: json_encoder.JSONEncoder, indent: str | None) -> Callable[[object], str] | None:
+    make: Any = getattr(json_encoder, "c_make_encoder", None)
+    separators = (documented.key_separator, documented.item_separator)
     join = "".join
+    example = ["é", 1.5, {"a": None, "b": [[]]}]
+    try:
+        encode = make(None, _ENCODER.default, _encode_string, indent, *separators, False, False, True)
+        if join(encode(example, 0)) != documented.encode(example):
+            return None
+    except TypeError:
+        return None
     return lambda value: join(encode(value, 0))
 
 
-_encode: Final = _compact_encoder()
+_encode: Final = _c_encoder(_ENCODER, None) or _ENCODER.encode
+_encode_indented: Final = _c_encoder(_INDENTING_ENCODER, "    ")
 
 
-def to_json(value: object, path: str) -> str:
+def to_json(value: object, place: Place) -> str:
     """Return ``value | tojson``: JSON on one line, with what is not ASCII as it is.
 
     Raises ChatFormatError for what JSON cannot say.
@@ -141,30 +144,32 @@ def to_json(value: object, path: str) -> str:
     try:
         return _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _not_json(error, value, path) from error
+        raise _not_json(error, value, place) from error
 
 
-def to_indented_json(value: object, path: str) -> str:
+def to_indented_json(value: object, place: Place) -> str:
     """Return ``value | tojson(indent=4)``; raises ChatFormatError for what JSON cannot say."""
     try:
+        if _encode_indented is not None:
+            return _encode_indented(value)
         pieces: list[str] = []
         _write_indented(value, "\n", pieces.append)
         return "".join(pieces)
     except (TypeError, ValueError) as error:
-        raise _not_json(error, value, path) from error
+        raise _not_json(error, value, place) from error
     except RecursionError:
         pass
     try:
         # Of the stack, the standard library may need less a level.
         return _INDENTING_ENCODER.encode(value)
     except (ValueError, RecursionError) as error:
-        raise _not_json(error, value, path) from error
+        raise _not_json(error, value, place) from error
 
 
 def _write_indented(value: object, newline: str, write: Callable[[str], object]) -> None:
-    # The standard library indents in Python, a generator a level: this takes a third of its time.
-    inner = newline + "    "
+    # The standard library indents in Python too, a generator a level: this takes a third of its time.
     if isinstance(value, dict):
+        inner = newline + "    "
         before = "{" + inner
         for key, item in value.items():
             write(before)
@@ -178,6 +183,7 @@ def _write_indented(value: object, newline: str, write: Callable[[str], object])
                 _write_indented(item, inner, write)
         write(newline + "}" if value else "{}")
     elif isinstance(value, (list, tuple)):
+        inner = newline + "    "
         before = "[" + inner
         for item in value:
             write(before)
@@ -188,9 +194,9 @@ def _write_indented(value: object, newline: str, write: Callable[[str], object])
         write(_encode(value))
 
 
-def _not_json(error: Exception, value: object, path: str) -> ChatFormatError:
+def _not_json(error: Exception, value: object, place: Place) -> ChatFormatError:
     if value is UNDEFINED:
-        return expected("a JSON value", value, path)
+        return expected("a JSON value", value, place)
     if isinstance(error, RecursionError):
-        return ChatFormatError("nested too deep for JSON", path)
-    return ChatFormatError(f"cannot be written as JSON: {error}", path)
+        return ChatFormatError("nested too deep for JSON", path_of(place))
+    return ChatFormatError(f"cannot be written as JSON: {error}", path_of(place))

@@ -13,14 +13,17 @@ from ..values import fields, is_container, is_mapping, iterated, to_json, to_str
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Final
 
+    from ..errors import Place
     from ..formatter import Writer
 
 # What is written by itself; every other key of a schema is written as <key>value</key>.
 _PARAMETER_KEYS: Final = frozenset(("name", "type", "description"))
 _PARAMETERS_KEYS: Final = frozenset(("type", "properties"))
+_PARAMETER_KEYS_AND_ENUM: Final = _PARAMETER_KEYS | {"enum"}
+_PARAMETERS_KEYS_AND_REQUIRED: Final = _PARAMETERS_KEYS | {"required"}
 _FUNCTION_KEYS: Final = frozenset(("type", "name", "description", "parameters"))
 
 _INSTRUCTION: Final = """
@@ -56,97 +59,102 @@ and do not tell the user about function calls
 </IMPORTANT>"""
 
 
-def write_tools(out: Writer, tools: object, tag: Callable[[str], object], *, keywords_as_json: bool) -> None:
+def write_tools(out: Writer, tools: object, *, keywords_as_json: bool) -> None:
     """Write the tool block of a system prompt.
 
-    ``tag`` is the verb for ``<tool_call>`` and its end: ``out.control`` where they are control tokens.
     With ``keywords_as_json``, ``enum`` and ``required`` are JSON whatever their value is, and
     ``required`` comes last; otherwise they are keys like any other.
     """
-    scaffold, content = out.scaffold, out.content
-    parameter_keys = _PARAMETER_KEYS | {"enum"} if keywords_as_json else _PARAMETER_KEYS
-    parameters_keys = _PARAMETERS_KEYS | {"required"} if keywords_as_json else _PARAMETERS_KEYS
+    control, scaffold, content = out.control, out.scaffold, out.content
     scaffold("\n\n# Tools\n\nYou have access to the following functions:\n\n<tools>")
-    for index, definition in enumerate(iterated(tools, "tools")):
-        path = f"tools[{index}]"
-        tool = fields(definition, path)
+    for index, definition in enumerate(iterated(tools, ("tools",))):
+        place: Place = ("tools", index)
+        tool = fields(definition, place)
         function = tool.get("function", UNDEFINED)
         if function is not UNDEFINED:
-            path += ".function"
-            tool = fields(function, path)
+            place = ("tools", index, "function")
+            tool = fields(function, place)
 
         scaffold("\n<function>\n<name>")
-        content(_text(tool.get("name", UNDEFINED), path, "name"))
+        content(to_str(tool.get("name", UNDEFINED), (*place, "name")))
         scaffold("</name>")
         if "description" in tool:
             scaffold("\n<description>")
-            content(_text(tool["description"], path, "description").strip())
+            content(to_str(tool["description"], (*place, "description")).strip())
             scaffold("</description>")
         scaffold("\n<parameters>")
-        path += ".parameters"
-        parameters = fields(tool.get("parameters"), path)
-        properties = parameters.get("properties")
-        if is_mapping(properties):
-            for name, value in properties.items():
-                schema = value if isinstance(value, dict) else fields(value, path)
-                scaffold("\n<parameter>\n<name>")
-                content(_text(name, path, "properties"))
-                scaffold("</name>")
-                if "type" in schema:
-                    scaffold("\n<type>")
-                    content(_text(schema["type"], path, "type"))
-                    scaffold("</type>")
-                if "description" in schema:
-                    scaffold("\n<description>")
-                    content(_text(schema["description"], path, "description").strip())
-                    scaffold("</description>")
-                if keywords_as_json and "enum" in schema:
-                    scaffold("\n<enum>")
-                    content(to_json(schema["enum"], path))
-                    scaffold("</enum>")
-                _write_other_keys(out, schema, parameter_keys, path)
-                scaffold("\n</parameter>")
-        _write_other_keys(out, parameters, parameters_keys, path)
-        if keywords_as_json and "required" in parameters:
-            scaffold("\n<required>")
-            content(to_json(parameters["required"], path + ".required"))
-            scaffold("</required>")
+        _write_parameters(out, tool.get("parameters"), (*place, "parameters"), keywords_as_json)
         scaffold("\n</parameters>")
-        _write_other_keys(out, tool, _FUNCTION_KEYS, path)
+        _write_other_keys(out, tool, _FUNCTION_KEYS, place)
         scaffold("\n</function>")
+
     scaffold(_INSTRUCTION)
-    tag("<tool_call>")
+    control("<tool_call>")
     scaffold(_EXAMPLE)
-    tag("</tool_call>")
+    control("</tool_call>")
     scaffold(_IMPORTANT)
-    tag("<tool_call>")
-    tag("</tool_call>")
+    control("<tool_call>")
+    control("</tool_call>")
     scaffold(_REMINDER)
 
 
-def _text(value: object, path: str, key: str) -> str:
-    return value if isinstance(value, str) else to_str(value, f"{path}.{key}")
+def _write_parameters(out: Writer, value: object, place: Place, keywords_as_json: bool) -> None:
+    scaffold, content = out.scaffold, out.content
+    written = _PARAMETER_KEYS_AND_ENUM if keywords_as_json else _PARAMETER_KEYS
+    parameters = fields(value, place)
+    properties = parameters.get("properties")
+    if is_mapping(properties):
+        for name, parameter in properties.items():
+            schema = parameter if isinstance(parameter, dict) else fields(parameter, (*place, name))
+            scaffold("\n<parameter>\n<name>")
+            content(name if isinstance(name, str) else to_str(name, place))
+            scaffold("</name>")
+            if "type" in schema:
+                kind = schema["type"]
+                scaffold("\n<type>")
+                content(kind if isinstance(kind, str) else to_str(kind, (*place, name, "type")))
+                scaffold("</type>")
+            if "description" in schema:
+                text = schema["description"]
+                if not isinstance(text, str):
+                    text = to_str(text, (*place, name, "description"))
+                scaffold("\n<description>")
+                content(text.strip())
+                scaffold("</description>")
+            if keywords_as_json and "enum" in schema:
+                scaffold("\n<enum>")
+                content(to_json(schema["enum"], (*place, name, "enum")))
+                scaffold("</enum>")
+            _write_other_keys(out, schema, written, place)
+            scaffold("\n</parameter>")
+
+    if keywords_as_json:
+        _write_other_keys(out, parameters, _PARAMETERS_KEYS_AND_REQUIRED, place)
+        if "required" in parameters:
+            scaffold("\n<required>")
+            content(to_json(parameters["required"], (*place, "required")))
+            scaffold("</required>")
+    else:
+        _write_other_keys(out, parameters, _PARAMETERS_KEYS, place)
 
 
-def _write_other_keys(out: Writer, schema: Mapping[str, object], written: frozenset[str], path: str) -> None:
-    """Write what the templates' macro ``render_extra_keys`` does."""
+def _write_other_keys(
+    out: Writer, schema: Mapping[str, object], written: frozenset[str], place: Place
+) -> None:
+    # The templates' macro ``render_extra_keys``.
     scaffold, content = out.scaffold, out.content
     for key, value in schema.items():
         if key not in written:
-            tag = _text(key, path, "")
+            tag = to_str(key, place)
             scaffold("\n<")
             content(tag)
             scaffold(">")
-            content(argument_text(value, path, key))
+            content(value if isinstance(value, str) else argument_text(value, (*place, key)))
             scaffold("</")
             content(tag)
             scaffold(">")
 
 
-def argument_text(value: object, path: str, key: object) -> str:
-    """Return an argument as the models read it: JSON for a container, else Python's ``str()``."""
-    if isinstance(value, str):
-        return value
-    if is_container(value):
-        return to_json(value, f"{path}.{key}")
-    return to_str(value, f"{path}.{key}")
+def argument_text(value: object, place: Place) -> str:
+    """Return a value as the models read it: JSON for a container, else Python's ``str()``."""
+    return to_json(value, place) if is_container(value) else to_str(value, place)

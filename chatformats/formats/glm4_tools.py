@@ -70,38 +70,38 @@ class GLM4ToolsFormatter:
     def _write(self, out: Sink, messages: Messages, tools: Tools | None, add_generation_prompt: bool) -> None:
         scaffold, content = out.scaffold, out.content
         # An empty mapping is as good as no messages, a mapping with keys has no first message.
-        sequence = () if is_mapping(messages) and not messages else elements(messages, "messages")
+        sequence = () if is_mapping(messages) and not messages else elements(messages, ("messages",))
         first = 0
         if sequence:
-            message = fields(sequence[0], "messages[0]")
+            message = fields(sequence[0], ("messages", 0))
             if message.get("role") == "system":
                 # Read and trimmed, never printed: what cannot be turned into text still fails.
-                to_str(message.get("content", UNDEFINED), "messages[0].content")
+                to_str(message.get("content", UNDEFINED), ("messages", 0, "content"))
                 first = 1
 
         if tools is not None:
             scaffold(_TOOL_INSTRUCTION)
-            for index, tool in enumerate(iterated(tools, "tools")):
-                content(to_indented_json(tool, f"tools[{index}]"))
+            for index, tool in enumerate(iterated(tools, ("tools",))):
+                content(to_indented_json(tool, ("tools", index)))
                 scaffold("\n\n")
 
         last = len(sequence) - 1
         rounds = 0
         role: object = UNDEFINED
         for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
             role = message.get("role")
             if role == "user":
                 text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
-                    raise expected("a string", text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
                 scaffold(f"[Round {rounds}]\n问：")
                 content(text)
                 rounds += 1
             elif role == "assistant":
                 text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
-                    raise expected("a string", text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
                 scaffold(_ANSWER)
                 content(text)
                 if add_generation_prompt or index < last:

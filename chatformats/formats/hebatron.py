@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Final
 
+    from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
 
@@ -89,7 +90,7 @@ class HebatronFormatter:
         truncate_history_thinking: bool,
     ) -> None:
         control, scaffold, content = out.control, out.scaffold, out.content
-        sequence = elements(messages, "messages")
+        sequence = elements(messages, ("messages",))
         if not sequence:
             raise ChatFormatError("expected at least one message", "messages")
 
@@ -98,17 +99,17 @@ class HebatronFormatter:
         scaffold("system\n")
         scaffold(_IDENTITY)
         first = 0
-        message: Mapping[str, object] = fields(sequence[0], "messages[0]")
+        message: Mapping[str, object] = fields(sequence[0], ("messages", 0))
         if message.get("role") == "system":
             first = 1
-            system = to_str(message.get("content", UNDEFINED), "messages[0].content")
+            system = to_str(message.get("content", UNDEFINED), ("messages", 0, "content"))
             if system.strip():
                 out.turn(0)
                 scaffold("\n\n")
                 content(system)
                 out.turn(None)
-        if has_elements(tools, "tools"):
-            write_tools(out, tools, control, keywords_as_json=True)
+        if has_elements(tools, ("tools",)):
+            write_tools(out, tools, keywords_as_json=True)
         control(_END)
         scaffold("\n")
 
@@ -118,7 +119,7 @@ class HebatronFormatter:
         reply = out.reply
         role: object = UNDEFINED
         for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
             previous, role = role, message.get("role", UNDEFINED)
             if role == "assistant":
                 control(_START)
@@ -131,7 +132,7 @@ class HebatronFormatter:
                 scaffold("user\n" if role == "user" else "system\n")
                 text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
-                    text = to_str(text, f"messages[{index}].content")
+                    text = to_str(text, ("messages", index, "content"))
                 content(text)
                 control(_END)
                 scaffold("\n")
@@ -141,7 +142,7 @@ class HebatronFormatter:
                     scaffold("user\n")
                 text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
-                    text = to_str(text, f"messages[{index}].content")
+                    text = to_str(text, ("messages", index, "content"))
                 control("<tool_response>")
                 scaffold("\n")
                 content(text)
@@ -154,9 +155,9 @@ class HebatronFormatter:
             else:
                 text = message.get("content", UNDEFINED)
                 if not isinstance(role, str):
-                    raise expected("a string", role, f"messages[{index}].role")
+                    raise expected("a string", role, ("messages", index, "role"))
                 if not isinstance(text, str):
-                    raise expected("a string", text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
                 control(_START)
                 content(role)
                 scaffold("\n")
@@ -175,7 +176,7 @@ class HebatronFormatter:
 
 
 def _role(sequence: Sequence[object], index: int) -> object:
-    return fields(sequence[index], f"messages[{index}]").get("role")
+    return fields(sequence[index], ("messages", index)).get("role")
 
 
 def _last_user(sequence: Sequence[object]) -> int:
@@ -193,17 +194,17 @@ def _write_assistant(
     text = message.get("content") or ""
     reasoning = message.get("reasoning_content")
     calls = message.get("tool_calls")
-    called = has_elements(calls, f"messages[{index}].tool_calls")
+    called = bool(calls) and has_elements(calls, ("messages", index, "tool_calls"))
 
     if isinstance(reasoning, str) and reasoning.strip():
-        answer = to_str(text, f"messages[{index}].content")
+        answer = text if isinstance(text, str) else to_str(text, ("messages", index, "content"))
         control(_THINK)
         if past:
             control(_END_THINK)
             _, cut, answer = answer.rpartition(_END_THINK)
             answer = answer.strip() if called else answer.rstrip()
-            # The template splits at the last end tag: it leaves the line break behind its own, which
-            # it trims only where tool calls follow.
+            # Cut at the template's own end tag, the line break behind it is left, and trimmed only
+            # where tool calls follow.
             if answer and not cut and not called:
                 scaffold("\n")
         else:
@@ -214,32 +215,27 @@ def _write_assistant(
             answer = answer.rstrip()
             if answer:
                 reply.scaffold("\n")
-    elif called and not isinstance(text, str):
+        reply.content(answer)
+    elif isinstance(text, str) or not called:
+        answer = text if isinstance(text, str) else to_str(text, ("messages", index, "content"))
+        opened, closed = _THINK in answer, _END_THINK in answer
+        as_it_is = opened or closed or not isinstance(text, str)
+        if past and (called or (opened and closed)):
+            answer = answer.rpartition(_END_THINK)[2] if closed else answer.partition(_THINK)[0]
+            as_it_is = False
+        if as_it_is:
+            reply.content(answer.strip())
+        else:
+            control(_THINK)
+            control(_END_THINK)
+            reply.content(answer.strip() if past and called else answer.rstrip())
+    else:
+        # The template leaves out the line break too.
         control(_THINK)
         control(_END_THINK)
         _write_tool_calls(reply, calls, index)
         return
-    else:
-        answer = to_str(text, f"messages[{index}].content")
-        opened, closed = _THINK in answer, _END_THINK in answer
-        if past and called:
-            empty_thought = True
-            answer = answer.rpartition(_END_THINK)[2] if closed else answer.partition(_THINK)[0]
-            answer = answer.strip()
-        elif past and opened and closed:
-            empty_thought = True
-            answer = answer.rpartition(_END_THINK)[2].rstrip()
-        elif isinstance(text, str) and not opened and not closed:
-            empty_thought = True
-            answer = answer.rstrip()
-        else:
-            empty_thought = False
-            answer = answer.strip()
-        if empty_thought:
-            control(_THINK)
-            control(_END_THINK)
 
-    reply.content(answer)
     if called:
         reply.scaffold("\n")
         _write_tool_calls(reply, calls, index)
@@ -247,24 +243,25 @@ def _write_assistant(
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
     control, scaffold, content = reply.control, reply.scaffold, reply.content
-    for index, tool_call in enumerate(iterated(calls, f"messages[{message}].tool_calls")):
-        path = f"messages[{message}].tool_calls[{index}]"
-        call = fields(tool_call, path)
+    for index, tool_call in enumerate(iterated(calls, ("messages", message, "tool_calls"))):
+        place: Place = ("messages", message, "tool_calls", index)
+        call = fields(tool_call, place)
         function = call.get("function", UNDEFINED)
         if function is not UNDEFINED:
-            path += ".function"
-            call = fields(function, path)
+            place = ("messages", message, "tool_calls", index, "function")
+            call = fields(function, place)
         control("<tool_call>")
         scaffold("\n<function=")
-        content(to_str(call.get("name", UNDEFINED), path + ".name"))
+        content(to_str(call.get("name", UNDEFINED), (*place, "name")))
         scaffold(">\n")
         if "arguments" in call:
-            path += ".arguments"
-            for key, value in items(call["arguments"], path):
+            for key, value in items(call["arguments"], (*place, "arguments")):
                 scaffold("<parameter=")
-                content(to_str(key, path))
+                content(key if isinstance(key, str) else to_str(key, place))
                 scaffold(">\n")
-                content(argument_text(value, path, key))
+                if not isinstance(value, str):
+                    value = argument_text(value, (*place, "arguments", key))
+                content(value)
                 scaffold("\n</parameter>\n")
         scaffold("</function>\n")
         control("</tool_call>")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 
-from ..errors import ChatFormatError, expected
+from ..errors import ChatFormatError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
 from ..values import fields, has_elements, is_mapping, iterated, to_str
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Final
 
+    from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
 
@@ -84,43 +85,42 @@ class JoyAILLMFlashFormatter:
         if isinstance(messages, (list, tuple)):
             sequence = messages
         else:
-            sequence = list(iterated(messages, "messages"))
+            sequence = list(iterated(messages, ("messages",)))
         systems = [
             index
             for index, turn in enumerate(sequence)
-            if (turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")).get("role")
-            == "system"
+            if (turn if isinstance(turn, dict) else fields(turn, ("messages", index))).get("role") == "system"
         ]
 
-        control(to_str(bos_token, "bos_token"))
+        control(to_str(bos_token, ("bos_token",)))
         if not systems:
             scaffold(_DEFAULT_SYSTEM_PROMPT)
         for index in systems:
-            text = fields(sequence[index], f"messages[{index}]").get("content", UNDEFINED)
+            text = fields(sequence[index], ("messages", index)).get("content", UNDEFINED)
             if not isinstance(text, str):
                 # One alone is printed, whatever it is; several are added up, as strings.
                 if len(systems) > 1:
-                    raise expected("a string", text, f"messages[{index}].content")
-                text = to_str(text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
+                text = to_str(text, ("messages", index, "content"))
             out.turn(index)
             if index != systems[0]:
                 scaffold("\n\n")
             content(text)
         out.turn(None)
 
-        if has_elements(tools, "tools"):
-            write_tools(out, tools, scaffold, keywords_as_json=False)
+        if has_elements(tools, ("tools",)):
+            write_tools(out, tools, keywords_as_json=False)
 
         reply = out.reply
         after_user = False
         for index, turn in out.turns(sequence, 0):
-            message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
             role = message.get("role")
             if role == "user":
                 after_user = True
                 text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
-                    raise expected("a string", text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
                 control(_USER)
                 content(text)
             elif role == "assistant":
@@ -129,7 +129,7 @@ class JoyAILLMFlashFormatter:
                 after_user = False
                 text = message.get("content") or ""
                 if not isinstance(text, str):
-                    raise expected("a string", text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
                 control(_END_OF_THOUGHT)
                 reply.content(text)
                 calls = message.get("tool_calls")
@@ -140,7 +140,7 @@ class JoyAILLMFlashFormatter:
                 after_user = True
                 text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
-                    raise expected("a string", text, f"messages[{index}].content")
+                    raise expected("a string", text, ("messages", index, "content"))
                 scaffold("\n<tool_response>\n")
                 content(text)
                 scaffold("\n</tool_response>")
@@ -151,41 +151,45 @@ class JoyAILLMFlashFormatter:
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
-    scaffold, content = reply.scaffold, reply.content
-    for index, tool_call in enumerate(iterated(calls, f"messages[{message}].tool_calls")):
-        path = f"messages[{message}].tool_calls[{index}]"
-        call = fields(tool_call, path)
+    control, scaffold, content = reply.control, reply.scaffold, reply.content
+    for index, tool_call in enumerate(iterated(calls, ("messages", message, "tool_calls"))):
+        place: Place = ("messages", message, "tool_calls", index)
+        call = fields(tool_call, place)
         function = call.get("function", UNDEFINED)
         if function is not UNDEFINED:
-            path += ".function"
-            call = fields(function, path)
+            place = ("messages", message, "tool_calls", index, "function")
+            call = fields(function, place)
         name = call.get("name", UNDEFINED)
         if not isinstance(name, str):
-            raise expected("a string", name, path + ".name")
-        scaffold("\n<tool_call>\n<function=")
+            raise expected("a string", name, (*place, "name"))
+        scaffold("\n")
+        control("<tool_call>")
+        scaffold("\n<function=")
         content(name)
         scaffold(">\n")
         if "arguments" in call:
-            path += ".arguments"
-            for key, value in _arguments(call["arguments"], path).items():
+            for key, value in _arguments(call["arguments"], (*place, "arguments")).items():
                 if not isinstance(key, str):
-                    raise expected("a string as key", key, path)
+                    raise expected("a string as key", key, (*place, "arguments"))
                 scaffold("<parameter=")
                 content(key)
                 scaffold(">\n")
-                content(argument_text(value, path, key))
+                if not isinstance(value, str):
+                    value = argument_text(value, (*place, "arguments", key))
+                content(value)
                 scaffold("\n</parameter>\n")
-        scaffold("</function>\n</tool_call>")
+        scaffold("</function>\n")
+        control("</tool_call>")
 
 
-def _arguments(arguments: object, path: str) -> Mapping[str, object]:
+def _arguments(arguments: object, place: Place) -> Mapping[str, object]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
         except RecursionError as error:
-            raise ChatFormatError("JSON nested too deep", path) from error
+            raise ChatFormatError("JSON nested too deep", path_of(place)) from error
         except ValueError as error:
-            raise ChatFormatError(f"expected JSON in the string: {error}", path) from error
+            raise ChatFormatError(f"expected JSON in the string: {error}", path_of(place)) from error
     if not is_mapping(arguments):
-        raise expected("a mapping", arguments, path)
+        raise expected("a mapping", arguments, place)
     return arguments

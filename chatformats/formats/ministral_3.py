@@ -14,7 +14,7 @@ Reference: ``reference/ministral-3.jinja``. Differs from what one would expect:
 
 from __future__ import annotations
 
-from ..errors import ChatFormatError, TemplateRaisedError, expected
+from ..errors import ChatFormatError, TemplateRaisedError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
 from ..values import elements, fields, iterated, length, to_json, to_str
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
+    from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
 
@@ -112,15 +113,15 @@ class Ministral3Formatter:
         self, out: Sink, messages: Messages, tools: Tools | None, bos_token: str, eos_token: str
     ) -> None:
         control, content = out.control, out.content
-        control(to_str(bos_token, "bos_token"))
-        eos_token = to_str(eos_token, "eos_token")
+        control(to_str(bos_token, ("bos_token",)))
+        eos_token = to_str(eos_token, ("eos_token",))
 
-        sequence = elements(messages, "messages")
+        sequence = elements(messages, ("messages",))
         if not sequence:
             raise ChatFormatError("expected at least one message", "messages")
         first = 0
         control("[SYSTEM_PROMPT]")
-        message: Mapping[str, object] = fields(sequence[0], "messages[0]")
+        message: Mapping[str, object] = fields(sequence[0], ("messages", 0))
         if message.get("role") == "system":
             first = 1
             out.turn(0)
@@ -128,22 +129,22 @@ class Ministral3Formatter:
             if isinstance(text, str):
                 content(text)
             else:
-                _write_text_parts(out, text, "messages[0].content", "system message")
+                _write_text_parts(out, text, ("messages", 0, "content"), "system message")
             out.turn(None)
         else:
             out.scaffold(_DEFAULT_SYSTEM_MESSAGE)
         control("[/SYSTEM_PROMPT]")
 
-        if tools is not None and length(tools, "tools") > 0:
+        if tools is not None and length(tools, ("tools",)) > 0:
             control("[AVAILABLE_TOOLS]")
-            content(to_json(tools, "tools"))
+            content(to_json(tools, ("tools",)))
             control("[/AVAILABLE_TOOLS]")
 
         _check_alternation(sequence, first)
 
         reply = out.reply
         for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
             role = message.get("role", UNDEFINED)
             text = message.get("content", UNDEFINED)
             if role == "user":
@@ -151,7 +152,7 @@ class Ministral3Formatter:
                 if isinstance(text, str):
                     content(text)
                 else:
-                    _write_user_parts(out, text, f"messages[{index}].content")
+                    _write_user_parts(out, text, ("messages", index, "content"))
                 control("[/INST]")
             elif role == "assistant":
                 calls = message.get("tool_calls")
@@ -159,23 +160,23 @@ class Ministral3Formatter:
                 if isinstance(text, str) and (text or called):
                     reply.content(text)
                 else:
-                    _write_answer_parts(reply, text, called, f"messages[{index}].content")
+                    _write_answer_parts(reply, text, called, ("messages", index, "content"))
                 if called:
                     _write_tool_calls(reply, calls, index)
                 reply.control(eos_token)
             elif role == "tool":
                 if not isinstance(text, str):
-                    text = to_str(text, f"messages[{index}].content")
+                    text = to_str(text, ("messages", index, "content"))
                 control("[TOOL_RESULTS]")
                 content(text)
                 control("[/TOOL_RESULTS]")
             elif isinstance(role, str):
                 raise TemplateRaisedError(
                     f"Only user, assistant and tool roles are supported, got {role}",
-                    f"messages[{index}].role",
+                    path_of(("messages", index, "role")),
                 )
             else:
-                raise expected("a string", role, f"messages[{index}].role")
+                raise expected("a string", role, ("messages", index, "role"))
 
 
 def _check_alternation(sequence: Sequence[object], first: int) -> None:
@@ -183,84 +184,86 @@ def _check_alternation(sequence: Sequence[object], first: int) -> None:
     user_is_next = True
     for index in range(first, len(sequence)):
         turn = sequence[index]
-        message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+        message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
         role = message.get("role")
         if role == "user" or (role == "assistant" and not _is_called(message.get("tool_calls"), index)):
             if (role == "user") != user_is_next:
                 raise TemplateRaisedError(
                     "After the optional system message, conversation roles must alternate user and "
                     "assistant roles except for tool calls and results.",
-                    f"messages[{index}].role",
+                    path_of(("messages", index, "role")),
                 )
             user_is_next = not user_is_next
 
 
 def _is_called(calls: object, message: int) -> bool:
-    return calls is not None and length(calls, f"messages[{message}].tool_calls") > 0
+    return calls is not None and length(calls, ("messages", message, "tool_calls")) > 0
 
 
-def _write_text_parts(out: Writer, parts: object, path: str, kind: str) -> None:
-    for index, part in enumerate(iterated(parts, path)):
-        block = fields(part, f"{path}[{index}]")
+def _write_text_parts(out: Writer, parts: object, place: Place, kind: str) -> None:
+    for index, part in enumerate(iterated(parts, place)):
+        block = fields(part, (*place, index))
         if block.get("type") != "text":
             raise TemplateRaisedError(
-                f"Only text chunks are supported in {kind} contents.", f"{path}[{index}].type"
+                f"Only text chunks are supported in {kind} contents.", path_of((*place, index, "type"))
             )
-        out.content(to_str(block.get("text", UNDEFINED), f"{path}[{index}].text"))
+        out.content(to_str(block.get("text", UNDEFINED), (*place, index, "text")))
 
 
-def _write_answer_parts(reply: Writer, parts: object, called: bool, path: str) -> None:
-    if not called and (parts is None or length(parts, path) == 0):
+def _write_answer_parts(reply: Writer, parts: object, called: bool, place: Place) -> None:
+    if not called and (parts is None or length(parts, place) == 0):
         raise TemplateRaisedError(
             "Assistant message must have a string or a list of chunks in content or a list of tool calls.",
-            path,
+            path_of(place),
         )
-    if length(parts, path):
-        _write_text_parts(reply, parts, path, "assistant message")
+    if length(parts, place):
+        _write_text_parts(reply, parts, place, "assistant message")
 
 
-def _write_user_parts(out: Writer, parts: object, path: str) -> None:
-    count = length(parts, path)
+def _write_user_parts(out: Writer, parts: object, place: Place) -> None:
+    count = length(parts, place)
     if count == 0:
-        raise TemplateRaisedError("User message must have a string or a list of chunks in content", path)
-    blocks = list(iterated(parts, path))
+        raise TemplateRaisedError(
+            "User message must have a string or a list of chunks in content", path_of(place)
+        )
+    blocks = list(iterated(parts, place))
     if count == 2:
         try:
-            blocks.sort(key=lambda part: _sort_key(part, path))
+            blocks.sort(key=lambda part: _sort_key(part, place))
         except (TypeError, RecursionError) as error:
-            raise ChatFormatError("expected two parts whose types can be ordered", path) from error
+            raise ChatFormatError("expected two parts whose types can be ordered", path_of(place)) from error
     for index, part in enumerate(blocks):
-        block = fields(part, f"{path}[{index}]")
+        block = fields(part, (*place, index))
         kind = block.get("type")
         if kind == "text":
-            out.content(to_str(block.get("text", UNDEFINED), f"{path}[{index}].text"))
+            out.content(to_str(block.get("text", UNDEFINED), (*place, index, "text")))
         elif kind == "image" or kind == "image_url":
             out.control("[IMG]")
         else:
             raise TemplateRaisedError(
                 "Only text, image and image_url chunks are supported in user message content.",
-                f"{path}[{index}].type",
+                path_of((*place, index, "type")),
             )
 
 
-def _sort_key(part: object, path: str) -> list[Any]:
-    kind = fields(part, path).get("type", UNDEFINED)
+def _sort_key(part: object, place: Place) -> list[Any]:
+    kind = fields(part, place).get("type", UNDEFINED)
     # In a list, two equal types compare as equal even where they have no order.
     return [kind.lower() if isinstance(kind, str) else kind]
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
     control, content = reply.control, reply.content
-    for index, tool_call in enumerate(iterated(calls, f"messages[{message}].tool_calls")):
-        path = f"messages[{message}].tool_calls[{index}].function"
-        function = fields(tool_call, path).get("function", UNDEFINED)
+    for index, tool_call in enumerate(iterated(calls, ("messages", message, "tool_calls"))):
+        place = ("messages", message, "tool_calls", index, "function")
+        function = fields(tool_call, place).get("function", UNDEFINED)
         if function is UNDEFINED:
-            raise expected("a mapping", function, path)
-        call = fields(function, path)
+            raise expected("a mapping", function, place)
+        call = fields(function, place)
         name = call.get("name", UNDEFINED)
         arguments = call.get("arguments", UNDEFINED)
         if not isinstance(name, str):
-            raise expected("a string", name, path + ".name")
+            raise expected("a string", name, (*place, "name"))
         control("[TOOL_CALLS]")
         if isinstance(arguments, str):
             content(name)
@@ -272,7 +275,7 @@ def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
         else:
             content(_escape(name))
             control("[ARGS]")
-            content(to_json(arguments, path + ".arguments"))
+            content(to_json(arguments, (*place, "arguments")))
 
 
 def _escape(text: str) -> str:

@@ -25,8 +25,9 @@ from ..values import elements, fields, iterated, length, to_json, to_str
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Final
+    from typing import Any, Final
 
+    from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
 
@@ -84,8 +85,8 @@ class NemotronNanoV2Formatter:
         continue_final_message: bool,
     ) -> None:
         control, scaffold, content = out.control, out.scaffold, out.content
-        sequence = elements(messages, "messages")
-        thinking = _thinking(sequence)
+        sequence = elements(messages, ("messages",))
+        thinking, switched = _switches(sequence)
         if not sequence:
             raise ChatFormatError("expected at least one message", "messages")
 
@@ -93,14 +94,13 @@ class NemotronNanoV2Formatter:
         scaffold("System\n")
         first = 0
         system = ""
-        message: Mapping[str, object] = fields(sequence[0], "messages[0]")
+        message: Mapping[str, object] = fields(sequence[0], ("messages", 0))
         if message.get("role") == "system":
             first = 1
             system = _without_switches(message.get("content"), 0)
-            if system:
-                out.turn(0)
-                content(system)
-                out.turn(None)
+            out.turn(0)
+            content(system)
+            out.turn(None)
 
         if tools:
             if system:
@@ -108,47 +108,48 @@ class NemotronNanoV2Formatter:
             _write_tools(out, tools)
         scaffold("\n\n")
 
-        if first == len(sequence):
-            raise ChatFormatError("expected a message after the system message", "messages")
         last = len(sequence) - 1
-        held_back = fields(sequence[last], f"messages[{last}]")
+        if first > last:
+            raise ChatFormatError("expected a message after the system message", "messages")
+        held_back = fields(sequence[last], ("messages", last))
         if held_back.get("role") == "assistant":
-            answer = _stripped(held_back.get("content"), last)
             sequence = sequence[:last]
+            answer = _stripped(held_back.get("content"), last)
         else:
             held_back = {}
             answer = ""
 
         reply = out.reply
-        end = len(sequence)
         role: object = UNDEFINED
         for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
             previous, role = role, message.get("role")
             if role == "user":
+                text = message.get("content")
                 control(_TURN)
                 scaffold("User\n")
-                content(_without_switches(message.get("content"), index))
+                if isinstance(text, str) and not switched:
+                    content(text.strip())
+                else:
+                    content(_without_switches(text, index))
                 scaffold("\n")
             elif role == "tool":
                 if previous != "tool":
                     control(_TURN)
                     scaffold("User\n<TOOL_RESPONSE>[")
                 result = message.get("content", UNDEFINED)
-                if not isinstance(result, str):
-                    result = to_str(result, f"messages[{index}].content")
-                content(result)
-                following = index + 1
-                if following < end and _role(sequence, following) == "tool":
+                content(result if isinstance(result, str) else to_str(result, ("messages", index, "content")))
+                if _role(sequence, index + 1) == "tool":
                     scaffold(", ")
                 else:
                     scaffold("]</TOOL_RESPONSE>")
             elif role == "assistant":
-                control(_TURN)
-                scaffold("Assistant\n")
-                text = _stripped(message.get("content"), index)
+                text = message.get("content")
+                text = text.strip() if isinstance(text, str) else _stripped(text, index)
                 if "</think>" in text:
                     text = text.split("</think>")[1].strip()
+                control(_TURN)
+                scaffold("Assistant\n")
                 reply.content(text)
                 calls = message.get("tool_calls")
                 if calls:
@@ -159,11 +160,9 @@ class NemotronNanoV2Formatter:
                 reply.control(_END_OF_TURN)
                 scaffold("\n")
 
-        think = "<think>\n" if thinking else "<think></think>"
         if add_generation_prompt:
             control(_TURN)
-            scaffold("Assistant\n")
-            scaffold(think)
+            scaffold("Assistant\n<think>\n" if thinking else "Assistant\n<think></think>")
             if answer:
                 out.turn(last)
                 reply.content(answer)
@@ -173,8 +172,7 @@ class NemotronNanoV2Formatter:
         out.turn(last)
         if answer:
             control(_TURN)
-            scaffold("Assistant\n")
-            scaffold(think)
+            scaffold("Assistant\n<think>\n" if thinking else "Assistant\n<think></think>")
             reply.content(answer)
             # The template asks whether it "is false": of all false values, only False ends the turn.
             if continue_final_message is False:
@@ -182,7 +180,7 @@ class NemotronNanoV2Formatter:
                 reply.control(_END_OF_TURN)
                 scaffold("\n")
         calls = held_back.get("tool_calls", ())
-        if length(calls, f"messages[{last}].tool_calls"):
+        if length(calls, ("messages", last, "tool_calls")):
             control(_TURN)
             scaffold("Assistant\n")
             _write_tool_calls(reply, calls, last)
@@ -191,72 +189,72 @@ class NemotronNanoV2Formatter:
         out.turn(None)
 
 
-def _thinking(sequence: Sequence[object]) -> bool:
-    thinking = True
+def _switches(sequence: Sequence[object]) -> tuple[bool, bool]:
+    """Say whether the model is to think, and whether any message holds a switch."""
+    thinking, switched = True, False
     for index, turn in enumerate(sequence):
-        message = turn if isinstance(turn, dict) else fields(turn, f"messages[{index}]")
+        message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
         role = message.get("role")
         if role == "user" or role == "system":
-            text = message.get("content", UNDEFINED)
+            text: Any = message.get("content", UNDEFINED)
             try:
                 # In a list or a mapping ``in`` asks for an element or a key, as in the template.
-                if "/think" in text:  # type: ignore[operator]  # what has no ``in`` raises TypeError
-                    thinking = True
-                elif "/no_think" in text:  # type: ignore[operator]  # likewise
-                    thinking = False
+                if "/think" in text:
+                    thinking = switched = True
+                elif "/no_think" in text:
+                    thinking, switched = False, True
             except TypeError as error:
-                raise expected("a string", text, f"messages[{index}].content") from error
-    return thinking
+                raise expected("a string", text, ("messages", index, "content")) from error
+    return thinking, switched
 
 
 def _without_switches(text: object, index: int) -> str:
     if isinstance(text, str):
         return text.replace("/think", "").replace("/no_think", "").strip()
-    if text:
-        raise expected("a string", text, f"messages[{index}].content")
-    return ""
+    return _stripped(text, index)
 
 
 def _stripped(text: object, index: int) -> str:
     if isinstance(text, str):
         return text.strip()
     if text:
-        raise expected("a string", text, f"messages[{index}].content")
+        raise expected("a string", text, ("messages", index, "content"))
     return ""
 
 
 def _role(sequence: Sequence[object], index: int) -> object:
-    return fields(sequence[index], f"messages[{index}]").get("role")
+    if index == len(sequence):
+        return None
+    return fields(sequence[index], ("messages", index)).get("role")
 
 
 def _write_tools(out: Writer, tools: Tools) -> None:
     scaffold, content = out.scaffold, out.content
     scaffold("You can use the following tools to assist the user if required:\n<AVAILABLE_TOOLS>[")
-    for index, tool in enumerate(iterated(tools, "tools")):
+    for index, tool in enumerate(iterated(tools, ("tools",))):
         if index:
             scaffold(", ")
-        path = f"tools[{index}]"
-        function = fields(tool, path).get("function", UNDEFINED)
-        content(to_json(tool if function is UNDEFINED else function, path))
+        function = fields(tool, ("tools", index)).get("function", UNDEFINED)
+        content(to_json(tool if function is UNDEFINED else function, ("tools", index)))
     scaffold(_TOOL_INSTRUCTION)
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
     scaffold, content = reply.scaffold, reply.content
     scaffold("<TOOLCALL>[")
-    for index, tool_call in enumerate(iterated(calls, f"messages[{message}].tool_calls")):
-        path = f"messages[{message}].tool_calls[{index}]"
-        call = fields(tool_call, path)
+    for index, tool_call in enumerate(iterated(calls, ("messages", message, "tool_calls"))):
+        place: Place = ("messages", message, "tool_calls", index)
+        call = fields(tool_call, place)
         function = call.get("function", UNDEFINED)
         if function is not UNDEFINED:
-            path += ".function"
-            call = fields(function, path)
+            place = ("messages", message, "tool_calls", index, "function")
+            call = fields(function, place)
         name = call.get("name", UNDEFINED)
         if not isinstance(name, str):
-            raise expected("a string", name, path + ".name")
+            raise expected("a string", name, (*place, "name"))
         arguments = call.get("arguments", UNDEFINED)
         if not isinstance(arguments, str):
-            arguments = to_json(arguments, path + ".arguments")
+            arguments = to_json(arguments, (*place, "arguments"))
         scaffold(', {"name": "' if index else '{"name": "')
         content(name)
         scaffold('", "arguments": ')
