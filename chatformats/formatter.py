@@ -6,7 +6,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol
 
     from .messages import Messages, Tools
@@ -80,7 +80,7 @@ class Sink(Writer):
         return self
 
     @property
-    def turns(self) -> Callable[[Sequence[object], int], Iterable[tuple[int, object]]]:
+    def turns(self) -> Callable[[Messages, int], Iterable[tuple[int, Mapping[str, object]]]]:
         """Go through messages, with their indices: ``turns(messages, index_of_the_first)``."""
         return enumerate
 

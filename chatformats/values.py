@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Final, TypeGuard
 
     from .errors import Place
+    from .messages import Messages
 
 _NOTHING: Final[Mapping[str, object]] = {}
 
@@ -40,30 +41,41 @@ def fields(value: object, place: Place) -> Mapping[str, object]:
     raise expected("a mapping", value, place)
 
 
-def elements(value: object, place: Place) -> Sequence[object]:
-    """Return the elements that a template finds when it iterates over a value and indexes it.
+def as_messages(value: object) -> Messages:
+    """Return what a template finds when it iterates over ``messages`` and indexes them.
 
-    Raises ChatFormatError for a mapping, which has keys but no first element.
+    They need not be mappings: see ``roles_of``. Raises ChatFormatError for a mapping, which has keys
+    but no first element, and for what is no sequence.
     """
     if isinstance(value, (list, tuple)):
         return value
     if isinstance(value, Sequence):
         return list(value)
-    raise expected("a sequence", value, place)
+    raise expected("a sequence of messages", value, ("messages",))
+
+
+def roles_of(messages: Messages) -> list[object]:
+    """Return each message's role, undefined where it has none: only a mapping has one."""
+    try:
+        return [message["role"] for message in messages]
+    except (LookupError, TypeError):
+        return [
+            fields(message, ("messages", index)).get("role", UNDEFINED)
+            for index, message in enumerate(messages)
+        ]
 
 
 def iterated(value: object, place: Place) -> Iterable[object]:
     """Return what ``for x in value`` goes through: a mapping's keys, a string's characters."""
-    if isinstance(value, Iterable):
+    # isinstance() against an abstract class takes 3 to 6 times as long as against a built-in one.
+    if isinstance(value, (list, Iterable)):
         return value
     raise expected("a sequence", value, place)
 
 
 def has_elements(value: object, place: Place) -> bool:
     """Return ``value is iterable and value | length > 0``."""
-    if value is None:
-        return False
-    return isinstance(value, Iterable) and length(value, place) > 0
+    return isinstance(value, (list, Iterable)) and length(value, place) > 0
 
 
 def length(value: object, place: Place) -> int:
@@ -76,14 +88,13 @@ def length(value: object, place: Place) -> int:
 
 def is_container(value: object) -> bool:
     """Say whether ``value is mapping or (value is sequence and value is not string)``."""
-    return isinstance(value, (dict, list, tuple)) or (
-        isinstance(value, (Mapping, Sequence)) and not isinstance(value, str)
-    )
+    if value is None or isinstance(value, (str, int, float)):
+        return False
+    return isinstance(value, (dict, list, Mapping, Sequence))
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
     """Say whether ``value is mapping``."""
-    # isinstance() against the abstract class takes 3 to 6 times as long as against dict.
     return isinstance(value, (dict, Mapping))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import elements, fields, is_mapping, iterated, to_indented_json, to_str
+from ..values import as_messages, fields, is_mapping, iterated, to_indented_json, to_str
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class GLM4ToolsFormatter:
 
     def _write(self, out: Sink, messages: Messages, tools: Tools | None, add_generation_prompt: bool) -> None:
         scaffold, content = out.scaffold, out.content
-        # An empty mapping is as good as no messages, a mapping with keys has no first message.
-        sequence = () if is_mapping(messages) and not messages else elements(messages, ("messages",))
+        # An empty mapping is as good as no messages; one with keys has no first message.
+        sequence = () if not messages and is_mapping(messages) else as_messages(messages)
         first = 0
         if sequence:
             message = fields(sequence[0], ("messages", 0))
@@ -87,19 +87,22 @@ class GLM4ToolsFormatter:
 
         last = len(sequence) - 1
         rounds = 0
-        role: object = UNDEFINED
-        for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
-            role = message.get("role")
-            if role == "user":
+        role: object = None
+        for index, message in out.turns(sequence[first:], first):
+            try:
+                role = message["role"]
+                text = message["content"]
+            except (LookupError, TypeError):
+                message = fields(message, ("messages", index))
+                role = message.get("role")
                 text = message.get("content", UNDEFINED)
+            if role == "user":
                 if not isinstance(text, str):
                     raise expected("a string", text, ("messages", index, "content"))
                 scaffold(f"[Round {rounds}]\n问：")
                 content(text)
                 rounds += 1
             elif role == "assistant":
-                text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
                     raise expected("a string", text, ("messages", index, "content"))
                 scaffold(_ANSWER)

@@ -20,12 +20,12 @@ import json
 from ..errors import ChatFormatError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import fields, has_elements, is_mapping, iterated, to_str
+from ..values import as_messages, fields, has_elements, is_mapping, iterated, roles_of, to_str
 from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Final
 
     from ..errors import Place
@@ -81,41 +81,24 @@ class JoyAILLMFlashFormatter:
     ) -> None:
         control, scaffold, content = out.control, out.scaffold, out.content
         # A mapping has keys to iterate over, none of which is a message: it prints no turn.
-        sequence: Sequence[object]
-        if isinstance(messages, (list, tuple)):
-            sequence = messages
-        else:
-            sequence = list(iterated(messages, ("messages",)))
-        systems = [
-            index
-            for index, turn in enumerate(sequence)
-            if (turn if isinstance(turn, dict) else fields(turn, ("messages", index))).get("role") == "system"
-        ]
+        sequence = messages
+        if not isinstance(messages, list):
+            sequence = as_messages(list(messages) if is_mapping(messages) else messages)
+        roles = roles_of(sequence)
 
         control(to_str(bos_token, ("bos_token",)))
-        if not systems:
+        if "system" in roles:
+            _write_systems(out, sequence, roles)
+        else:
             scaffold(_DEFAULT_SYSTEM_PROMPT)
-        for index in systems:
-            text = fields(sequence[index], ("messages", index)).get("content", UNDEFINED)
-            if not isinstance(text, str):
-                # One alone is printed, whatever it is; several are added up, as strings.
-                if len(systems) > 1:
-                    raise expected("a string", text, ("messages", index, "content"))
-                text = to_str(text, ("messages", index, "content"))
-            out.turn(index)
-            if index != systems[0]:
-                scaffold("\n\n")
-            content(text)
-        out.turn(None)
-
-        if has_elements(tools, ("tools",)):
+        if tools is not None and has_elements(tools, ("tools",)):
             write_tools(out, tools, keywords_as_json=False)
 
         reply = out.reply
+        reply_control, reply_content = reply.control, reply.content
         after_user = False
-        for index, turn in out.turns(sequence, 0):
-            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
-            role = message.get("role")
+        for index, message in out.turns(sequence, 0):
+            role = roles[index]
             if role == "user":
                 after_user = True
                 text = message.get("content", UNDEFINED)
@@ -131,11 +114,11 @@ class JoyAILLMFlashFormatter:
                 if not isinstance(text, str):
                     raise expected("a string", text, ("messages", index, "content"))
                 control(_END_OF_THOUGHT)
-                reply.content(text)
+                reply_content(text)
                 calls = message.get("tool_calls")
                 if calls is not None:
                     _write_tool_calls(reply, calls, index)
-                reply.control(_END_OF_SENTENCE)
+                reply_control(_END_OF_SENTENCE)
             elif role == "tool":
                 after_user = True
                 text = message.get("content", UNDEFINED)
@@ -148,6 +131,22 @@ class JoyAILLMFlashFormatter:
         if add_generation_prompt:
             control(_ASSISTANT)
             control(_END_OF_THOUGHT)
+
+
+def _write_systems(out: Sink, sequence: Messages, roles: list[object]) -> None:
+    several = roles.count("system") > 1
+    first = roles.index("system")
+    for index, message in out.turns(sequence, 0):
+        if roles[index] == "system":
+            text = message.get("content", UNDEFINED)
+            if not isinstance(text, str):
+                # One alone is printed, whatever it is; several are added up, as strings.
+                if several:
+                    raise expected("a string", text, ("messages", index, "content"))
+                text = to_str(text, ("messages", index, "content"))
+            if index > first:
+                out.scaffold("\n\n")
+            out.content(text)
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:

@@ -17,11 +17,10 @@ from __future__ import annotations
 from ..errors import ChatFormatError, TemplateRaisedError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import elements, fields, iterated, length, to_json, to_str
+from ..values import as_messages, fields, iterated, length, roles_of, to_json, to_str
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
     from ..errors import Place
@@ -116,16 +115,16 @@ class Ministral3Formatter:
         control(to_str(bos_token, ("bos_token",)))
         eos_token = to_str(eos_token, ("eos_token",))
 
-        sequence = elements(messages, ("messages",))
+        sequence = as_messages(messages)
         if not sequence:
             raise ChatFormatError("expected at least one message", "messages")
+        roles = roles_of(sequence)
         first = 0
         control("[SYSTEM_PROMPT]")
-        message: Mapping[str, object] = fields(sequence[0], ("messages", 0))
-        if message.get("role") == "system":
+        if roles[0] == "system":
             first = 1
             out.turn(0)
-            text = message.get("content", UNDEFINED)
+            text = sequence[0].get("content", UNDEFINED)
             if isinstance(text, str):
                 content(text)
             else:
@@ -140,14 +139,14 @@ class Ministral3Formatter:
             content(to_json(tools, ("tools",)))
             control("[/AVAILABLE_TOOLS]")
 
-        _check_alternation(sequence, first)
+        _check_alternation(sequence, roles, first)
 
         reply = out.reply
-        for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
-            role = message.get("role", UNDEFINED)
-            text = message.get("content", UNDEFINED)
+        reply_control, reply_content = reply.control, reply.content
+        for index, message in out.turns(sequence[first:], first):
+            role = roles[index]
             if role == "user":
+                text = message.get("content", UNDEFINED)
                 control("[INST]")
                 if isinstance(text, str):
                     content(text)
@@ -155,16 +154,19 @@ class Ministral3Formatter:
                     _write_user_parts(out, text, ("messages", index, "content"))
                 control("[/INST]")
             elif role == "assistant":
+                text = message.get("content", UNDEFINED)
                 calls = message.get("tool_calls")
-                called = bool(calls) and _is_called(calls, index)
+                # Its length was asked for above: what has none was refused there.
+                called = bool(calls)
                 if isinstance(text, str) and (text or called):
-                    reply.content(text)
+                    reply_content(text)
                 else:
                     _write_answer_parts(reply, text, called, ("messages", index, "content"))
                 if called:
                     _write_tool_calls(reply, calls, index)
-                reply.control(eos_token)
+                reply_control(eos_token)
             elif role == "tool":
+                text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
                     text = to_str(text, ("messages", index, "content"))
                 control("[TOOL_RESULTS]")
@@ -179,25 +181,24 @@ class Ministral3Formatter:
                 raise expected("a string", role, ("messages", index, "role"))
 
 
-def _check_alternation(sequence: Sequence[object], first: int) -> None:
+def _check_alternation(sequence: Messages, roles: list[object], first: int) -> None:
     # A pass of its own, as in the template: what it finds is told before any other fault.
     user_is_next = True
-    for index in range(first, len(sequence)):
-        turn = sequence[index]
-        message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
-        role = message.get("role")
-        if role == "user" or (role == "assistant" and not _is_called(message.get("tool_calls"), index)):
-            if (role == "user") != user_is_next:
-                raise TemplateRaisedError(
-                    "After the optional system message, conversation roles must alternate user and "
-                    "assistant roles except for tool calls and results.",
-                    path_of(("messages", index, "role")),
-                )
-            user_is_next = not user_is_next
-
-
-def _is_called(calls: object, message: int) -> bool:
-    return calls is not None and length(calls, ("messages", message, "tool_calls")) > 0
+    for index in range(first, len(roles)):
+        role = roles[index]
+        if role == "assistant":
+            calls = sequence[index].get("tool_calls")
+            if calls is not None and length(calls, ("messages", index, "tool_calls")) > 0:
+                continue
+        elif role != "user":
+            continue
+        if (role == "user") != user_is_next:
+            raise TemplateRaisedError(
+                "After the optional system message, conversation roles must alternate user and "
+                "assistant roles except for tool calls and results.",
+                path_of(("messages", index, "role")),
+            )
+        user_is_next = not user_is_next
 
 
 def _write_text_parts(out: Writer, parts: object, place: Place, kind: str) -> None:

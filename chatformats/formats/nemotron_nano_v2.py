@@ -20,11 +20,10 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import elements, fields, iterated, length, to_json, to_str
+from ..values import as_messages, fields, iterated, length, roles_of, to_json, to_str
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
     from ..errors import Place
@@ -85,8 +84,9 @@ class NemotronNanoV2Formatter:
         continue_final_message: bool,
     ) -> None:
         control, scaffold, content = out.control, out.scaffold, out.content
-        sequence = elements(messages, ("messages",))
-        thinking, switched = _switches(sequence)
+        sequence = as_messages(messages)
+        roles = roles_of(sequence)
+        thinking, switched = _switches(sequence, roles)
         if not sequence:
             raise ChatFormatError("expected at least one message", "messages")
 
@@ -94,10 +94,9 @@ class NemotronNanoV2Formatter:
         scaffold("System\n")
         first = 0
         system = ""
-        message: Mapping[str, object] = fields(sequence[0], ("messages", 0))
-        if message.get("role") == "system":
+        if roles[0] == "system":
             first = 1
-            system = _without_switches(message.get("content"), 0)
+            system = _without_switches(sequence[0].get("content"), 0)
             out.turn(0)
             content(system)
             out.turn(None)
@@ -111,19 +110,19 @@ class NemotronNanoV2Formatter:
         last = len(sequence) - 1
         if first > last:
             raise ChatFormatError("expected a message after the system message", "messages")
-        held_back = fields(sequence[last], ("messages", last))
-        if held_back.get("role") == "assistant":
+        answer = ""
+        calls: object = ()
+        if roles[last] == "assistant":
+            answer = _stripped(sequence[last].get("content"), last)
+            calls = sequence[last].get("tool_calls", ())
             sequence = sequence[:last]
-            answer = _stripped(held_back.get("content"), last)
-        else:
-            held_back = {}
-            answer = ""
+            roles.pop()
 
         reply = out.reply
-        role: object = UNDEFINED
-        for index, turn in out.turns(sequence[first:], first):
-            message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
-            previous, role = role, message.get("role")
+        reply_control, reply_scaffold, reply_content = reply.control, reply.scaffold, reply.content
+        end = len(roles)
+        for index, message in out.turns(sequence[first:], first):
+            role = roles[index]
             if role == "user":
                 text = message.get("content")
                 control(_TURN)
@@ -134,12 +133,12 @@ class NemotronNanoV2Formatter:
                     content(_without_switches(text, index))
                 scaffold("\n")
             elif role == "tool":
-                if previous != "tool":
+                if index == first or roles[index - 1] != "tool":
                     control(_TURN)
                     scaffold("User\n<TOOL_RESPONSE>[")
                 result = message.get("content", UNDEFINED)
                 content(result if isinstance(result, str) else to_str(result, ("messages", index, "content")))
-                if _role(sequence, index + 1) == "tool":
+                if index + 1 < end and roles[index + 1] == "tool":
                     scaffold(", ")
                 else:
                     scaffold("]</TOOL_RESPONSE>")
@@ -150,14 +149,14 @@ class NemotronNanoV2Formatter:
                     text = text.split("</think>")[1].strip()
                 control(_TURN)
                 scaffold("Assistant\n")
-                reply.content(text)
-                calls = message.get("tool_calls")
-                if calls:
+                reply_content(text)
+                history_calls = message.get("tool_calls")
+                if history_calls:
                     if text:
-                        reply.scaffold("\n")
-                    _write_tool_calls(reply, calls, index)
-                reply.scaffold("\n")
-                reply.control(_END_OF_TURN)
+                        reply_scaffold("\n")
+                    _write_tool_calls(reply, history_calls, index)
+                reply_scaffold("\n")
+                reply_control(_END_OF_TURN)
                 scaffold("\n")
 
         if add_generation_prompt:
@@ -165,7 +164,7 @@ class NemotronNanoV2Formatter:
             scaffold("Assistant\n<think>\n" if thinking else "Assistant\n<think></think>")
             if answer:
                 out.turn(last)
-                reply.content(answer)
+                reply_content(answer)
                 out.turn(None)
             return
 
@@ -173,30 +172,27 @@ class NemotronNanoV2Formatter:
         if answer:
             control(_TURN)
             scaffold("Assistant\n<think>\n" if thinking else "Assistant\n<think></think>")
-            reply.content(answer)
+            reply_content(answer)
             # The template asks whether it "is false": of all false values, only False ends the turn.
             if continue_final_message is False:
-                reply.scaffold("\n")
-                reply.control(_END_OF_TURN)
+                reply_scaffold("\n")
+                reply_control(_END_OF_TURN)
                 scaffold("\n")
-        calls = held_back.get("tool_calls", ())
         if length(calls, ("messages", last, "tool_calls")):
             control(_TURN)
             scaffold("Assistant\n")
             _write_tool_calls(reply, calls, last)
-            reply.control(_END_OF_TURN)
+            reply_control(_END_OF_TURN)
             scaffold("\n\n")
         out.turn(None)
 
 
-def _switches(sequence: Sequence[object]) -> tuple[bool, bool]:
+def _switches(sequence: Messages, roles: list[object]) -> tuple[bool, bool]:
     """Say whether the model is to think, and whether any message holds a switch."""
     thinking, switched = True, False
-    for index, turn in enumerate(sequence):
-        message = turn if isinstance(turn, dict) else fields(turn, ("messages", index))
-        role = message.get("role")
+    for index, role in enumerate(roles):
         if role == "user" or role == "system":
-            text: Any = message.get("content", UNDEFINED)
+            text: Any = sequence[index].get("content", UNDEFINED)
             try:
                 # In a list or a mapping ``in`` asks for an element or a key, as in the template.
                 if "/think" in text:
@@ -220,12 +216,6 @@ def _stripped(text: object, index: int) -> str:
     if text:
         raise expected("a string", text, ("messages", index, "content"))
     return ""
-
-
-def _role(sequence: Sequence[object], index: int) -> object:
-    if index == len(sequence):
-        return None
-    return fields(sequence[index], ("messages", index)).get("role")
 
 
 def _write_tools(out: Writer, tools: Tools) -> None:
