@@ -79,14 +79,13 @@ class Sink(Writer):
         """The verbs for what the model itself writes, once it is prompted to."""
         return self
 
-    @property
-    def turns(self) -> Callable[[Messages, int], Iterable[tuple[int, Mapping[str, object]]]]:
-        """Go through messages, with their indices: ``turns(messages, index_of_the_first)``."""
-        return enumerate
+    if TYPE_CHECKING:
+
+        def turns(self, messages: Messages, first: int) -> Iterable[tuple[int, Mapping[str, object]]]:
+            """Go through messages, with their indices from ``first`` on."""
+
+    else:
+        turns = enumerate
 
     def turn(self, index: int | None) -> None:
         """Say which message the next pieces belong to, where that is not a loop's."""
-
-    def text(self) -> str:
-        """Return the whole prompt."""
-        return "".join(self.pieces)

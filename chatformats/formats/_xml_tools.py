@@ -125,7 +125,8 @@ def _write_parameters(out: Writer, value: object, place: Place, keywords_as_json
                 scaffold("\n<enum>")
                 content(to_json(schema["enum"], (*place, name, "enum")))
                 scaffold("</enum>")
-            _write_other_keys(out, schema, written, place)
+            if not written.issuperset(schema):
+                _write_other_keys(out, schema, written, place)
             scaffold("\n</parameter>")
 
     if keywords_as_json:

@@ -65,7 +65,7 @@ class GLM4ToolsFormatter:
         """Return the prompt; raises ChatFormatError, which names the place."""
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt)
-        return out.text()
+        return "".join(out.pieces)
 
     def _write(self, out: Sink, messages: Messages, tools: Tools | None, add_generation_prompt: bool) -> None:
         scaffold, content = out.scaffold, out.content

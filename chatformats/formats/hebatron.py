@@ -78,7 +78,7 @@ class HebatronFormatter:
         """
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt, enable_thinking, truncate_history_thinking)
-        return out.text()
+        return "".join(out.pieces)
 
     def _write(
         self,

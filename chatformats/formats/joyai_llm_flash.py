@@ -69,7 +69,7 @@ class JoyAILLMFlashFormatter:
         """
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt, bos_token)
-        return out.text()
+        return "".join(out.pieces)
 
     def _write(
         self,

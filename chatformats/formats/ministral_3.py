@@ -106,7 +106,7 @@ class Ministral3Formatter:
         """
         out = Sink()
         self._write(out, messages, tools, bos_token, eos_token)
-        return out.text()
+        return "".join(out.pieces)
 
     def _write(
         self, out: Sink, messages: Messages, tools: Tools | None, bos_token: str, eos_token: str

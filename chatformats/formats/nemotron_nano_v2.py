@@ -73,7 +73,7 @@ class NemotronNanoV2Formatter:
         """
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt, continue_final_message)
-        return out.text()
+        return "".join(out.pieces)
 
     def _write(
         self,
