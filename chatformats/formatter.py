@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from .messages import Messages, Tools
+    from .spans import Rendered
 else:
     Protocol = object
 
@@ -36,15 +37,35 @@ class ChatFormatter(Protocol):
         They are the template's variables: a server filters its ``chat_template_kwargs`` by them.
         """
 
+    @property
+    def control_tokens(self) -> tuple[str, ...]:
+        """The control tokens that the format writes and the model's tokenizer holds as such."""
+
     def render(
-        self, messages: Messages, tools: Tools | None = None, *, add_generation_prompt: bool = False
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
     ) -> str:
         """Return the prompt, the same text as the template's to the last character.
 
         ``messages`` is a sequence of mappings, each with a ``role``; ``tools`` a sequence of tool
-        definitions, or ``None``. Raises ChatFormatError, which names the place, wherever the template
-        would raise anything.
+        definitions, or ``None``. With ``continue_final_message`` the prompt ends where the last message's
+        content ends, as transformers defines it. Raises ChatFormatError, which names the place, wherever
+        the template would raise anything, and where there is nothing to continue.
         """
+
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+    ) -> Rendered:
+        """Return the same prompt as ``render``, which knows who wrote each of its characters."""
 
 
 class Writer:

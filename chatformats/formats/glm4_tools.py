@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from ..messages import Messages, Tools
+    from ..spans import Rendered
 
 _TOOL_INSTRUCTION: Final = """\
 You have access to the following tools. When you need to call a tool, you MUST use the following format:
@@ -58,17 +59,46 @@ class GLM4ToolsFormatter:
     name = "glm4-tools"
     template = "vLLM's for tool calling with GLM-4 (tool_chat_template_glm4.jinja)"
     variables = ()
+    # None of GLM-4's own tokens is in what this template writes.
+    control_tokens = ()
 
     def render(
-        self, messages: Messages, tools: Tools | None = None, *, add_generation_prompt: bool = False
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
     ) -> str:
         """Return the prompt; raises ChatFormatError, which names the place."""
+        if continue_final_message:
+            return self.render_segments(
+                messages,
+                tools,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+            ).text
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt)
         return "".join(out.pieces)
 
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+    ) -> Rendered:
+        """Return the same prompt, which knows who wrote each of its characters."""
+        from ..spans import SpanSink
+
+        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        self._write(out, out.messages, tools, add_generation_prompt)
+        return out.rendered(self)
+
     def _write(self, out: Sink, messages: Messages, tools: Tools | None, add_generation_prompt: bool) -> None:
-        scaffold, content = out.scaffold, out.content
+        scaffold, content, reply_content = out.scaffold, out.content, out.reply.content
         # An empty mapping is as good as no messages; one with keys has no first message.
         sequence = () if not messages and is_mapping(messages) else as_messages(messages)
         first = 0
@@ -106,7 +136,7 @@ class GLM4ToolsFormatter:
                 if not isinstance(text, str):
                     raise expected("a string", text, ("messages", index, "content"))
                 scaffold(_ANSWER)
-                content(text)
+                reply_content(text)
                 if add_generation_prompt or index < last:
                     scaffold("\n")
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..spans import Rendered
 
 _IDENTITY: Final = """\
 אני מודל שפה בשם HebaTron שאומן על ידי PWC עבור התוכנית הלאומית ל-NLP.
@@ -50,7 +51,7 @@ _END_THINK: Final = "</think>"
 class HebatronFormatter:
     """Format a conversation for HebaTron.
 
-    >>> HebatronFormatter().render([{"role": "user", "content": "Hi"}])[-29:]
+    >>> HebatronFormatter().render([{"role": "user", "content": "Hi"}])[-30:]
     '<|im_start|>user\\nHi<|im_end|>\\n'
     """
 
@@ -61,6 +62,16 @@ class HebatronFormatter:
         "leading newlines)"
     )
     variables = ("enable_thinking", "truncate_history_thinking")
+    control_tokens = (
+        "<|im_start|>",
+        "<|im_end|>",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+        "<tool_response>",
+        "</tool_response>",
+    )
 
     def render(
         self,
@@ -68,6 +79,7 @@ class HebatronFormatter:
         tools: Tools | None = None,
         *,
         add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
         enable_thinking: bool = True,
         truncate_history_thinking: bool = True,
     ) -> str:
@@ -76,9 +88,37 @@ class HebatronFormatter:
         ``enable_thinking`` leaves the generation prompt's reasoning open; with
         ``truncate_history_thinking`` reasoning before the last user message is left out.
         """
+        if continue_final_message:
+            return self.render_segments(
+                messages,
+                tools,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                enable_thinking=enable_thinking,
+                truncate_history_thinking=truncate_history_thinking,
+            ).text
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt, enable_thinking, truncate_history_thinking)
         return "".join(out.pieces)
+
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        enable_thinking: bool = True,
+        truncate_history_thinking: bool = True,
+    ) -> Rendered:
+        """Return the same prompt, which knows who wrote each of its characters."""
+        from ..spans import SpanSink
+
+        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        self._write(
+            out, out.messages, tools, add_generation_prompt, enable_thinking, truncate_history_thinking
+        )
+        return out.rendered(self)
 
     def _write(
         self,
@@ -226,7 +266,13 @@ def _write_assistant(
             answer = answer.rpartition(_END_THINK)[2] if closed else answer.partition(_THINK)[0]
             as_it_is = False
         if as_it_is:
-            reply.content(answer.strip())
+            answer = answer.strip()
+            # A thought in the content may begin with what the generation prompt ends with.
+            prompted = _THINK + "\n" if answer.startswith(_THINK + "\n") else _THINK + _END_THINK
+            if answer.startswith(prompted):
+                out.content(prompted)
+                answer = answer[len(prompted) :]
+            reply.content(answer)
         else:
             control(_THINK)
             control(_END_THINK)

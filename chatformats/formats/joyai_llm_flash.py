@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..spans import Rendered
 
 _DEFAULT_SYSTEM_PROMPT: Final = (
     "You are JoyAI , a large language model trained by JD（京东）that can interact with a computer to "
@@ -54,6 +55,7 @@ class JoyAILLMFlashFormatter:
     name = "joyai-llm-flash"
     template = "jdopensource/JoyAI-LLM-Flash-FP8's own"
     variables = ("bos_token",)
+    control_tokens = (_USER, _ASSISTANT, _END_OF_THOUGHT, _END_OF_SENTENCE, "<tool_call>", "</tool_call>")
 
     def render(
         self,
@@ -61,15 +63,40 @@ class JoyAILLMFlashFormatter:
         tools: Tools | None = None,
         *,
         add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
         bos_token: str = "",
     ) -> str:
         """Return the prompt; raises ChatFormatError, which names the place.
 
         ``bos_token`` is printed first: the template leaves it to its host.
         """
+        if continue_final_message:
+            return self.render_segments(
+                messages,
+                tools,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                bos_token=bos_token,
+            ).text
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt, bos_token)
         return "".join(out.pieces)
+
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        bos_token: str = "",
+    ) -> Rendered:
+        """Return the same prompt, which knows who wrote each of its characters."""
+        from ..spans import SpanSink
+
+        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        self._write(out, out.messages, tools, add_generation_prompt, bos_token)
+        return out.rendered(self)
 
     def _write(
         self,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..spans import Rendered
 
 _DEFAULT_SYSTEM_MESSAGE: Final = """\
 You are Ministral-3-3B-Instruct-2512, a Large Language Model (LLM) created by Mistral AI, a French \
@@ -89,6 +90,21 @@ class Ministral3Formatter:
         "messages and accept null content"
     )
     variables = ("bos_token", "eos_token")
+    control_tokens = (
+        "<s>",
+        "</s>",
+        "[SYSTEM_PROMPT]",
+        "[/SYSTEM_PROMPT]",
+        "[AVAILABLE_TOOLS]",
+        "[/AVAILABLE_TOOLS]",
+        "[INST]",
+        "[/INST]",
+        "[IMG]",
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]",
+    )
 
     def render(
         self,
@@ -96,6 +112,7 @@ class Ministral3Formatter:
         tools: Tools | None = None,
         *,
         add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
         bos_token: str = "<s>",
         eos_token: str = "</s>",
     ) -> str:
@@ -104,9 +121,35 @@ class Ministral3Formatter:
         The template has no generation prompt: ``add_generation_prompt`` changes nothing. Raises
         TemplateRaisedError, a ChatFormatError, where the template itself refuses.
         """
+        if continue_final_message:
+            return self.render_segments(
+                messages,
+                tools,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                bos_token=bos_token,
+                eos_token=eos_token,
+            ).text
         out = Sink()
         self._write(out, messages, tools, bos_token, eos_token)
         return "".join(out.pieces)
+
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        bos_token: str = "<s>",
+        eos_token: str = "</s>",
+    ) -> Rendered:
+        """Return the same prompt, which knows who wrote each of its characters."""
+        from ..spans import SpanSink
+
+        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        self._write(out, out.messages, tools, bos_token, eos_token)
+        return out.rendered(self)
 
     def _write(
         self, out: Sink, messages: Messages, tools: Tools | None, bos_token: str, eos_token: str
@@ -120,19 +163,21 @@ class Ministral3Formatter:
             raise ChatFormatError("expected at least one message", "messages")
         roles = roles_of(sequence)
         first = 0
-        control("[SYSTEM_PROMPT]")
         if roles[0] == "system":
             first = 1
             out.turn(0)
+            control("[SYSTEM_PROMPT]")
             text = sequence[0].get("content", UNDEFINED)
             if isinstance(text, str):
                 content(text)
             else:
                 _write_text_parts(out, text, ("messages", 0, "content"), "system message")
+            control("[/SYSTEM_PROMPT]")
             out.turn(None)
         else:
+            control("[SYSTEM_PROMPT]")
             out.scaffold(_DEFAULT_SYSTEM_MESSAGE)
-        control("[/SYSTEM_PROMPT]")
+            control("[/SYSTEM_PROMPT]")
 
         if tools is not None and length(tools, ("tools",)) > 0:
             control("[AVAILABLE_TOOLS]")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..spans import Rendered
 
 _TURN: Final = "<SPECIAL_11>"
 _END_OF_TURN: Final = "<SPECIAL_12>"
@@ -57,6 +58,7 @@ class NemotronNanoV2Formatter:
     name = "nemotron-nano-v2"
     template = "llama.cpp's for NVIDIA Nemotron Nano v2; NVIDIA's own repositories ship slightly other ones"
     variables = ("continue_final_message",)
+    control_tokens = ("<SPECIAL_10>", _TURN, _END_OF_TURN)
 
     def render(
         self,
@@ -74,6 +76,21 @@ class NemotronNanoV2Formatter:
         out = Sink()
         self._write(out, messages, tools, add_generation_prompt, continue_final_message)
         return "".join(out.pieces)
+
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+    ) -> Rendered:
+        """Return the same prompt, which knows who wrote each of its characters."""
+        from ..spans import SpanSink
+
+        out = SpanSink(messages)
+        self._write(out, messages, tools, add_generation_prompt, continue_final_message)
+        return out.rendered(self)
 
     def _write(
         self,
