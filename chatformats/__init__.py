@@ -12,6 +12,25 @@ __all__ = (
     "ChatFormatter",
     "TemplateRaisedError",
     "find_control_tokens",
+    "for_template",
+    "for_tokenizer_config",
     "get",
     "names",
 )
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .fingerprint import for_template
+    from .tokenizer_config import for_tokenizer_config
+else:
+
+    def __getattr__(name: str) -> object:
+        # These load re, json and hashlib, which take several times as long as the package.
+        if name == "for_template":
+            from .fingerprint import for_template as value
+        elif name == "for_tokenizer_config":
+            from .tokenizer_config import for_tokenizer_config as value
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return value
