@@ -453,3 +453,20 @@ def test_loads_only_the_format_that_renders() -> None:
     ]
     result = subprocess.run(**process, input=b"[]", capture_output=True, timeout=60, check=True)
     assert result.stdout.splitlines()[1:] == [b"chatformats.formats.glm4_tools"]
+
+
+def test_verify_says_whether_a_format_may_stand_in(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source = oracle.source("ministral-3")
+    template = tmp_path / "chat_template.jinja"
+    template.write_bytes(source.replace("\n", "\r\n").encode())
+    assert main(["verify", "ministral-3", str(template)]) == 0
+    assert capfdbinary.readouterr().out.decode().startswith(f"ministral-3 may stand in for {template}: ")
+    template.write_bytes(source.replace("[INST]", "[USER]").encode())
+    assert main(["verify", "ministral-3", str(template)]) == 1
+    assert b"\n-'[USER]" in capfdbinary.readouterr().out
+    template.write_bytes(b"{% nothing %}")
+    assert main(["verify", "ministral-3", str(template)]) == 2
+    assert main(["verify", "ministral-3", str(tmp_path / "none")]) == 2
+    assert len(capfdbinary.readouterr().err.splitlines()) == 2
