@@ -61,6 +61,7 @@ def _run(argv: Sequence[str]) -> int | None:
         "list": _list,
         "render": _render,
         "show": _show,
+        "vendor": _vendor,
         "verify": _verify,
     }
     lines = "".join(f"  {name:<8}{inspect.getdoc(run)}\n" for name, run in commands.items())
@@ -117,6 +118,26 @@ def _show(argv: Sequence[str]) -> None:
         _write(show.to_plain(rendered))
     for line in show.warnings(rendered):
         print(f"warning: {line}", file=sys.stderr)
+
+
+def _vendor(argv: Sequence[str]) -> int:
+    """Copy the package, with just some formats, into another repository; or check such a copy."""
+    from . import vendor
+
+    parser = _Parser(prog=f"{_PROGRAM} vendor", description=inspect.getdoc(_vendor))
+    parser.add_argument("directory", metavar="DIRECTORY", help="the copy; its name is the package's")
+    names_help = f"formats, by default those of the copy, or all: {', '.join(names())}"
+    parser.add_argument("names", metavar="NAME", nargs="*", help=names_help)
+    check_help = "only say whether the copy was changed or is behind: exit status 1"
+    parser.add_argument("--check", action="store_true", help=check_help)
+    args = parser.parse_args(argv)
+    if args.check and args.names:
+        parser.error("--check takes no NAME: the copy says which formats it has")
+    status, report = (
+        vendor.check(args.directory) if args.check else (0, vendor.vendor(args.directory, args.names))
+    )
+    _write(report)
+    return status
 
 
 def _verify(argv: Sequence[str]) -> int:

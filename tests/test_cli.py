@@ -470,3 +470,21 @@ def test_verify_says_whether_a_format_may_stand_in(
     assert main(["verify", "ministral-3", str(template)]) == 2
     assert main(["verify", "ministral-3", str(tmp_path / "none")]) == 2
     assert len(capfdbinary.readouterr().err.splitlines()) == 2
+
+
+def test_vendor_copies_and_checks(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    copy = str(tmp_path / "cf")
+    assert main(["vendor", copy, "hebatron"]) == 0
+    assert main(["vendor", "--check", copy]) == 0
+    (tmp_path / "cf" / "errors.py").write_text("")
+    assert main(["vendor", copy, "--check"]) == 1
+    assert capfdbinary.readouterr().out.decode().endswith(f"{copy}: changed: errors.py\n")
+    for refused in (
+        [copy],
+        [copy, "none"],
+        ["--check", copy, "hebatron"],
+        ["--check", str(tmp_path / "no")],
+        [],
+    ):
+        assert main(["vendor", *refused]) == 2
+        assert capfdbinary.readouterr().err.count(b"\n") == 1
