@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
 
 _IDENTITY: Final = """\
 אני מודל שפה בשם HebaTron שאומן על ידי PWC עבור התוכנית הלאומית ל-NLP.
@@ -172,6 +173,20 @@ class HebatronFormatter:
                 scaffold("\n")
             else:
                 control(_END_THINK)
+
+    stop = ("<|im_end|>",)
+
+    def parse(self, completion: str, *, prompt: str | None = None, tools: Tools | None = None) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.function_tags import HebatronParser
+
+        return HebatronParser(self.stop, prompt, tools)
 
 
 def _role(sequence: Sequence[object], index: int) -> object:

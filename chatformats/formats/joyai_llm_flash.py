@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
 
 _DEFAULT_SYSTEM_PROMPT: Final = (
     "You are JoyAI , a large language model trained by JD（京东）that can interact with a computer to "
@@ -148,6 +149,20 @@ class JoyAILLMFlashFormatter:
         if add_generation_prompt:
             control(_ASSISTANT)
             control(_END_OF_THOUGHT)
+
+    stop = ("<|end▁of▁sentence|>",)
+
+    def parse(self, completion: str, *, prompt: str | None = None, tools: Tools | None = None) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.function_tags import JoyAILLMFlashParser
+
+        return JoyAILLMFlashParser(self.stop, prompt, tools)
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:

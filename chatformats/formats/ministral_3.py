@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
 
 _DEFAULT_SYSTEM_MESSAGE: Final = """\
 You are Ministral-3-3B-Instruct-2512, a Large Language Model (LLM) created by Mistral AI, a French \
@@ -176,6 +177,20 @@ class Ministral3Formatter:
                 )
             else:
                 raise expected("a string", role, f"messages[{index}].role")
+
+    stop = ("</s>",)
+
+    def parse(self, completion: str, *, prompt: str | None = None, tools: Tools | None = None) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.ministral_3 import Ministral3Parser
+
+        return Ministral3Parser(self.stop, prompt, tools)
 
 
 def _check_alternation(sequence: Sequence[object], first: int) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
 
 _TURN: Final = "<SPECIAL_11>"
 _END_OF_TURN: Final = "<SPECIAL_12>"
@@ -189,6 +190,20 @@ class NemotronNanoV2Formatter:
             reply.control(_END_OF_TURN)
             scaffold("\n\n")
         out.turn(None)
+
+    stop = ("<SPECIAL_12>",)
+
+    def parse(self, completion: str, *, prompt: str | None = None, tools: Tools | None = None) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.nemotron_nano_v2 import NemotronNanoV2Parser
+
+        return NemotronNanoV2Parser(self.stop, prompt, tools)
 
 
 def _thinking(sequence: Sequence[object]) -> bool:
