@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import groupby
 from json import JSONDecoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Final, Literal, NoReturn
+    from typing import Any, Final, Literal, NoReturn
 
     from .messages import AssistantMessage, ToolCall, Tools
 
@@ -228,6 +229,16 @@ def decode(text: str) -> object:
         raise ValueError("nested too deep") from error
 
 
+class _Piece:
+    """Text of one kind; it may be held until its kind is known."""
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: Any, text: str) -> None:
+        self.kind = kind
+        self.parts = [text]
+
+
 class Call:
     """A tool call that is being read."""
 
@@ -279,19 +290,20 @@ class Parser:
         self._thinking = self._opened_by(prompt)
         self._reasoned: bool | None = False if self._thinking else None
         # A line break after the opening tag is layout, once: most prompts hold it already.
-        self._cut_break = prompt is not None and prompt.endswith((self.opening,) if self.opening else self.turns)
+        ends = (self.opening,) if self.opening else self.turns
+        self._cut_break = prompt is not None and prompt.endswith(ends)
         self._break = False
         self._quiet = self.trims is not False
         self._written = False
         self._marked = False
         self._last = ""
         self._quoted = ""
-        self._held: list[tuple[list[str], list[str]]] = []
-        # A piece is ([kind], parts): white space may turn out to be content later.
-        self._pieces: list[tuple[list[str], list[str]]] = []
+        self._pieces: list[_Piece] = []
+        # White space that is content if text follows it, and layout otherwise.
+        self._held: list[_Piece] = []
         self._calls: list[ParsedToolCall] = []
         self._problems: list[Problem] = []
-        self._complete = self._overrun = False
+        self._complete = self._overrun = self._cut = False
 
     def feed(self, text: str) -> list[Event]:
         """Take the next characters and return what they tell."""
@@ -328,24 +340,16 @@ class Parser:
         self._events = self.final_events
         self._at = self._fed - len(self._tail)
         if self._tail:
+            # A marker that was cut: text in text, and no fault in a call, which does not end then.
+            self._cut = True
             self._state(self._tail, False)
         self._at = self._fed
         self._state(END, True)
         self._settle()
         pieces: list[tuple[Kind, str]] = []
-        kind: Kind
-        previous: Kind | None = None
-        parts: list[str] = []
-        for cell, more in self._pieces:
-            kind = cell[0]  # type: ignore[assignment]  # all cells hold kinds by now
-            if kind == previous and kind != "tool_call":
-                parts += more
-            else:
-                if previous:
-                    pieces.append((previous, "".join(parts)))
-                previous, parts = kind, list(more)
-        if previous:
-            pieces.append((previous, "".join(parts)))
+        for kind, same in groupby(self._pieces, lambda piece: piece.kind):
+            texts = ["".join(piece.parts) for piece in same]
+            pieces += [(kind, text) for text in texts] if kind == "tool_call" else [(kind, "".join(texts))]
         self._message = ParsedMessage(
             "".join(text for kind, text in pieces if kind == "content"),
             None if self._reasoned is None else "".join(text for kind, text in pieces if kind == "reasoning"),
@@ -427,7 +431,7 @@ class Parser:
             self._text(token)
 
     def _fresh(self) -> bool:
-        return all(cell[0] == "markup" for cell, _ in self._pieces) and not self._break
+        return all(piece.kind == "markup" for piece in self._pieces) and not self._break
 
     def _text(self, text: str) -> None:
         if self._thinking:
@@ -477,30 +481,38 @@ class Parser:
 
     def _hold(self, space: str) -> None:
         if self._held and self._pieces[-1] is self._held[-1]:
-            self._pieces[-1][1].append(space)
+            self._pieces[-1].parts.append(space)
         else:
-            piece = (["held"], [space])
+            piece = _Piece("held", space)
             self._pieces.append(piece)
             self._held.append(piece)
 
     def _release(self, text: str) -> None:
         """Write content, after the white space that is content since text follows it."""
-        held, self._held = self._held, []
-        layout = not self._written and (self.trims or self.trims is None and self._marked)
-        space = ""
-        for piece in held:
-            piece[0][0] = "markup" if layout else "content"
-            if not layout:
-                space += "".join(piece[1])
-        if space and len(held) == 1 and self._pieces[-1] is held[0]:
-            self._pieces.pop()
-            text = space + text
-            space = ""
+        held = self._held
+        if held:
+            self._held = []
+            if not self._written and (self.trims or (self.trims is None and self._marked)):
+                for piece in held:
+                    piece.kind = "markup"
+            else:
+                space = ""
+                for piece in held:
+                    piece.kind = "content"
+                    space += "".join(piece.parts)
+                if self._pieces[-1] is held[-1]:
+                    # Merged at once: an answer has as many of them as words.
+                    last = "".join(self._pieces.pop().parts)
+                    self._put("content", last)
+                self._written = True
+                self._events.append(ContentDelta(space + text))
+                if text:
+                    self._put("content", text)
+                return
         if text:
             self._put("content", text)
-        if space or text:
             self._written = True
-            self._events.append(ContentDelta(space + text))
+            self._events.append(ContentDelta(text))
 
     def _settle(self) -> None:
         """Decide what was held back, since neither text nor a call follows it."""
@@ -514,17 +526,15 @@ class Parser:
             self._release("")
 
     def _drop(self) -> None:
-        for cell, _ in self._held:
-            cell[0] = "markup"
+        for piece in self._held:
+            piece.kind = "markup"
         self._held.clear()
 
     def _put(self, kind: Kind, text: str) -> None:
-        if self._pieces:
-            cell, parts = self._pieces[-1]
-            if cell[0] == kind and kind != "tool_call":
-                parts.append(text)
-                return
-        self._pieces.append(([kind], [text]))
+        if self._pieces and kind != "tool_call" and self._pieces[-1].kind == kind:
+            self._pieces[-1].parts.append(text)
+        else:
+            self._pieces.append(_Piece(kind, text))
 
     def _problem(self, problem: str, at: int | None = None) -> None:
         self._problems.append(Problem(problem, self._at if at is None else at))

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_OUTSIDE_STRINGS: Final = re.compile(r'["{}\[\],:]').search
-_IN_STRING: Final = re.compile(r'["\\]').search
+_STRUCTURE: Final = re.compile(r'["{}\[\],]').search
+_IN_STRING: Final = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL).match
 
 
 class JSONParser(Parser):
@@ -69,20 +69,19 @@ class JSONParser(Parser):
 
     def _next(self, text: str, position: int) -> tuple[str, int]:
         """Return the next character of structure, or a quote that opens or closes a string, and its end."""
-        while position < len(text):
-            if self._escaped:
-                self._escaped = False
-                position += 1
-                continue
-            match = (_IN_STRING if self._in_string else _OUTSIDE_STRINGS)(text, position)
-            if match is None:
-                break
-            position = match.end()
-            character = text[position - 1]
-            if character == "\\":
-                self._escaped = True
-                continue
-            if character == '"':
-                self._in_string = not self._in_string
-            return character, position
-        return "", len(text)
+        if self._escaped and text:
+            self._escaped = False
+            position += 1
+        if self._in_string:
+            match = _IN_STRING(text, position)
+            position = match.end() if match else position
+            if position < len(text) and text[position] == '"':
+                self._in_string = False
+                return '"', position + 1
+            self._escaped = position < len(text)
+            return "", len(text)
+        match = _STRUCTURE(text, position)
+        if match is None:
+            return "", len(text)
+        self._in_string = match[0] == '"'
+        return match[0], match.end()

@@ -83,7 +83,9 @@ class TaggedParser(Parser):
     def _break_off(self, token: str, marker: bool) -> None:
         """Meet what the grammar does not have here."""
         call = self._call
-        if call.tentative and (token != END or call.name is None):
+        if self._cut and not marker:
+            call.parts.append(token)
+        elif call.tentative and (token != END or call.name is None):
             self._abandon(call)
             self._state(token, marker)
         elif marker and self._ends(token):

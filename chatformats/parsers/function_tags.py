@@ -30,6 +30,17 @@ _END_FUNCTION: Final = "</function>"
 _PARAMETER: Final = "<parameter="
 _END_PARAMETER: Final = "</parameter>"
 _NEXT: Final = {_CALL: "", STOP: "", END: ""}
+_PATHS: Final = {
+    _END_PARAMETER: {
+        _PARAMETER: "",
+        _END_FUNCTION: _END_PARAMETER + _END_FUNCTION,
+        _END_CALL: _END_CALL,
+    },
+    _END_PARAMETER + _END_FUNCTION: {**_NEXT, _END_CALL: "", _FUNCTION: ""},
+    _END_FUNCTION: {_END_CALL: _END_CALL},
+    _END_CALL: _NEXT,
+    STOP: {END: ""},
+}
 
 
 class FunctionTagsParser(TaggedParser):
@@ -38,17 +49,7 @@ class FunctionTagsParser(TaggedParser):
     call_openers = (_CALL, _FUNCTION)
     call_markers = (_END_FUNCTION, _PARAMETER, _END_PARAMETER, _END_CALL)
     value_closer = _END_PARAMETER
-    paths = {
-        _END_PARAMETER: {
-            _PARAMETER: "",
-            _END_FUNCTION: _END_PARAMETER + _END_FUNCTION,
-            _END_CALL: _END_CALL,
-        },
-        _END_PARAMETER + _END_FUNCTION: {**_NEXT, _END_CALL: "", _FUNCTION: ""},
-        _END_FUNCTION: {_END_CALL: _END_CALL},
-        _END_CALL: _NEXT,
-        STOP: {END: ""},
-    }
+    paths = _PATHS
 
     _bare = _break_in_value = False
 
@@ -129,7 +130,9 @@ class FunctionTagsParser(TaggedParser):
         else:
             left = token if marker else token.lstrip()
             call.parts.append(token[: len(token) - len(left)])
-            if left or marker:
+            if self._cut and not marker:
+                call.parts.append(left)
+            elif left or marker:
                 self._end(call, None, "unclosed")
                 self._state(left, marker)
 

@@ -29,6 +29,11 @@ _KEY: Final = "<arg_key>"
 _END_KEY: Final = "</arg_key>"
 _VALUE: Final = "<arg_value>"
 _END_VALUE: Final = "</arg_value>"
+_PATHS: Final = {
+    _END_VALUE: {_KEY: "", _END_CALL: ""},
+    _END_CALL: {_CALL: "", STOP: "", END: ""},
+    STOP: {END: ""},
+}
 
 
 class GLM4ToolsParser(TaggedParser):
@@ -39,11 +44,7 @@ class GLM4ToolsParser(TaggedParser):
     call_openers = (_CALL,)
     call_markers = (_KEY, _END_KEY, _VALUE, _END_VALUE, _END_CALL)
     value_closer = _END_VALUE
-    paths = {
-        _END_VALUE: {_KEY: "", _END_CALL: ""},
-        _END_CALL: {_CALL: "", STOP: "", END: ""},
-        STOP: {END: ""},
-    }
+    paths = _PATHS
 
     def _open(self, opener: str) -> None:
         self._start(opener, tentative=self._thinking)

@@ -70,7 +70,7 @@ class NemotronNanoV2Parser(JSONParser):
         if text[:1] == "[" and not self._bracket:
             self._bracket = True
             text = text[1:].lstrip()
-        if not marker and not text:
+        if not marker and (not text or self._cut):
             self._opening.append(token)
         elif text[:1] == "{" or (self._bracket and not self._thinking):
             self._mark_off()
@@ -260,7 +260,9 @@ class NemotronNanoV2Parser(JSONParser):
         left = token if marker else token.lstrip()
         if len(left) < len(token):
             self._put("markup", token[: len(token) - len(left)])
-        if marker and token == _END_CALLS:
+        if self._cut and not marker:
+            self._put("markup", left)
+        elif marker and token == _END_CALLS:
             self._put("markup", token)
             self._resume()
             self._quiet = True
