@@ -27,7 +27,7 @@ from json import JSONDecoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Final, Literal, NoReturn
 
     from .messages import AssistantMessage, ToolCall, Tools
@@ -309,10 +309,24 @@ class Parser:
         """Take the next characters and return what they tell."""
         if self._message is not None:
             raise ValueError("the parser is closed")
-        self._events = []
-        text = self._tail + text
-        base = self._fed - len(self._tail)
+        events: list[Event] = []
+        self._events = events
+        base = self._fed
+        tail = self._tail
+        if tail:
+            text = tail + text
+            base -= len(tail)
+            self._tail = ""
         self._fed = base + len(text)
+        for first in self._firsts:
+            if first in text:
+                break
+        else:
+            # Most tokens of a stream: it takes half the time to find no marker in them this way.
+            if text:
+                self._at = base
+                self._state(text, False)
+            return events
         position = 0
         for match in self._find(text):
             start, end = match.span()
@@ -320,18 +334,19 @@ class Parser:
                 self._at = base + position
                 self._state(text[position:start], False)
             self._at = base + start
-            self._state(text[start:end], True)
+            self._state(match[0], True)
             position = end
         hold = len(text)
         for first in self._firsts:
-            start = text.rfind(first, max(position, len(text) - self._longest))
+            start = text.rfind(first, max(position, hold - self._longest))
             if start >= 0 and text[start:] in self._prefixes:
+                self._tail = text[start:]
                 hold = start
+                break
         if hold > position:
             self._at = base + position
             self._state(text[position:hold], False)
-        self._tail = text[hold:]
-        return self._events
+        return events
 
     def close(self) -> ParsedMessage:
         """Return the message; ``final_events`` then are the events that were still held back."""
@@ -618,12 +633,28 @@ class Parser:
 @lru_cache(maxsize=64)
 def _lexer(
     markers: tuple[str, ...],
-) -> tuple[Callable[[str], Iterator[re.Match[str]]], tuple[str, ...], frozenset[str], int]:
-    known = sorted({marker for marker in markers if marker}, key=len, reverse=True)
-    find = re.compile("|".join(map(re.escape, known))).finditer
-    prefixes = frozenset(marker[:end] for marker in known for end in range(1, len(marker)))
+) -> tuple[Callable[[str], list[re.Match[str]]], tuple[str, ...], frozenset[str], int]:
+    known = {marker for marker in markers if marker}
+    match = re.compile("|".join(map(re.escape, known))).match
     # A marker's first character stands nowhere else in it, so only its last place can begin a marker.
-    return find, tuple({marker[0] for marker in known}), prefixes, len(known[0]) - 1
+    firsts = tuple(sorted({marker[0] for marker in known}))
+    prefixes = frozenset(marker[:end] for marker in known for end in range(1, len(marker)))
+
+    def find(text: str) -> list[re.Match[str]]:
+        # From one first character to the next: a third of the time of a search for the markers.
+        found = []
+        for first in firsts:
+            start = text.find(first)
+            while start >= 0:
+                marker = match(text, start)
+                if marker:
+                    found.append(marker)
+                start = text.find(first, start + 1)
+        if len(firsts) > 1:
+            found.sort(key=re.Match.start)
+        return found
+
+    return find, firsts, prefixes, max(map(len, known)) - 1
 
 
 def _functions(tools: Tools) -> dict[str, Mapping[str, object]]:

@@ -34,7 +34,27 @@ MARKERS: dict[str, list[str]] = {
     "nemotron-nano-v2": ["<TOOLCALL>", "</TOOLCALL>", "<think>", "</think>", "<SPECIAL_12>", "{{", "}}"]
     + ['{"name": "f", "arguments": ', '{"a": 1}', '{"name": 5}', '"name": "g"'],
 }
-PLAIN = [" ", "\n", "\n\n", "x", "f", "get", "é", "\u2028", "\ud800", "<", "[", "`", '"', "'", "\\", "{", "}", "]", ","]
+PLAIN = [
+    " ",
+    "\n",
+    "\n\n",
+    "x",
+    "f",
+    "get",
+    "é",
+    "\u2028",
+    "\ud800",
+    "<",
+    "[",
+    "`",
+    '"',
+    "'",
+    "\\",
+    "{",
+    "}",
+    "]",
+    ",",
+]
 PROMPTS: dict[str, list[str | None]] = {
     "hebatron": [None, "<think>\n", "<think></think>", "<think>", "<|im_start|>assistant\n<think>\nso far"],
     "joyai-llm-flash": [None, "<|Assistant|>", "<|Assistant|><|end_of_thought|>"],
@@ -148,7 +168,7 @@ def test_work_grows_with_the_text(name: str) -> None:
         "hebatron": ("<tool_call>\n<function=f>\n<parameter=a>\n", "x </parameter> <b> "),
         "joyai-llm-flash": ("<tool_call>\n<function=f>\n<parameter=a>\n</parameter>", " "),
         "glm4-tools": ("<tool_call>f<arg_key>a</arg_key><arg_value>", "\n</arg_value> "),
-        "ministral-3": ('[TOOL_CALLS]f[ARGS]{"a": "', "\\\" [TOOL_CALLS] </s> "),
+        "ministral-3": ('[TOOL_CALLS]f[ARGS]{"a": "', '\\" [TOOL_CALLS] </s> '),
         "nemotron-nano-v2": ('<TOOLCALL>[{"name": "f", "arguments": {"a": "', "{ </TOOLCALL> <SPECIAL_12> "),
     }
     start, more = bodies[name]
@@ -208,7 +228,9 @@ def values(name: str) -> st.SearchStrategy[str]:
     texts = st.lists(st.sampled_from([*MARKERS[name], *PLAIN]) | words(name), max_size=6).map("".join)
     if name in ("ministral-3", "nemotron-nano-v2"):
         return texts
-    return texts.map(lambda text: text.replace("</parameter>", "</parameter>.").replace("</function>", "</function>."))
+    return texts.map(
+        lambda text: text.replace("</parameter>", "</parameter>.").replace("</function>", "</function>.")
+    )
 
 
 @st.composite
@@ -244,7 +266,11 @@ def generated(name: str, message: dict[str, Any]) -> tuple[str, str]:
         whole = render([user, message, user])
         end = whole.rindex("<SPECIAL_11>User")
     else:
-        options = {"enable_thinking": bool(message.get("reasoning_content", "").strip())} if name == "hebatron" else {}
+        options = (
+            {"enable_thinking": bool(message.get("reasoning_content", "").strip())}
+            if name == "hebatron"
+            else {}
+        )
         prompt = render([USER], add_generation_prompt=True, **options)
         whole = render([USER, message])
         end = len(whole)
@@ -283,10 +309,21 @@ LOST: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "ministral escapes a name": (
         "ministral-3",
         {"content": "", "tool_calls": [{"function": {"name": "a<b", "arguments": {}}}]},
-        {"content": "", "tool_calls": [{"type": "function", "function": {"name": "a&lt;b", "arguments": {}}}]},
+        {
+            "content": "",
+            "tool_calls": [{"type": "function", "function": {"name": "a&lt;b", "arguments": {}}}],
+        },
     ),
-    "joyai writes no reasoning": ("joyai-llm-flash", {"content": "x", "reasoning_content": "y"}, {"content": "x"}),
-    "ministral writes no reasoning": ("ministral-3", {"content": "x", "reasoning_content": "y"}, {"content": "x"}),
+    "joyai writes no reasoning": (
+        "joyai-llm-flash",
+        {"content": "x", "reasoning_content": "y"},
+        {"content": "x"},
+    ),
+    "ministral writes no reasoning": (
+        "ministral-3",
+        {"content": "x", "reasoning_content": "y"},
+        {"content": "x"},
+    ),
     "glm writes no reasoning": ("glm4-tools", {"content": "x", "reasoning_content": "y"}, {"content": "x"}),
     "nemotron writes no reasoning": (
         "nemotron-nano-v2",

@@ -61,7 +61,7 @@ class TaggedParser(Parser):
         self._call: Call
         self._arguments: dict[str, object] = {}
         self._name: list[str] = []
-        self._key = ""
+        self._key = self._lead = ""
         self._value: list[str] = []
         self._size = 0
         self._types: frozenset[str] | None = None
@@ -122,7 +122,8 @@ class TaggedParser(Parser):
             self._confirm(self._call)
         if key in self._arguments:
             self._problem("an argument that the call has already", self._call.at)
-        self._argue((", " if self._arguments else "{") + quote(key) + ": ")
+        # Told with the first of the value: fewer events, and the same text.
+        self._lead = f"{', ' if self._arguments else '{'}{quote(key)}: "
         self._key = key
         self._value = []
         self._size = 0
@@ -185,9 +186,10 @@ class TaggedParser(Parser):
     def _stream(self, text: str) -> None:
         if not self._opened_quote:
             self._opened_quote = True
-            self._argue('"')
+            self._lead += '"'
         if text:
-            self._argue(quote(text)[1:-1])
+            self._argue(self._lead + quote(text)[1:-1])
+            self._lead = ""
 
     def _cut_start(self, text: str) -> str:
         raise NotImplementedError
@@ -198,7 +200,7 @@ class TaggedParser(Parser):
     def _end_value(self) -> None:
         text = self._cut_end("".join(self._value))
         json, value = ('"', text) if self._opened_quote else _read(text, self._types)
-        self._argue(json)
+        self._argue(self._lead + json)
         self._arguments[self._key] = value
 
     def _declared(self, key: str) -> frozenset[str] | None:
@@ -211,13 +213,12 @@ class TaggedParser(Parser):
 
 def _schema_types(schema: object, root: Mapping[str, object], depth: int) -> set[str]:
     """Return the types that a schema allows, as far as it says so."""
-    types: set[str] = set()
     if not isinstance(schema, dict) or depth > 8:
-        return types
+        return set()
     declared = schema.get("type")
-    for name in declared if isinstance(declared, list) else (declared,):
-        if isinstance(name, str):
-            types.add(name)
+    if isinstance(declared, str):
+        return {declared}
+    types = {name for name in declared if isinstance(name, str)} if isinstance(declared, list) else set()
     for key in ("anyOf", "oneOf", "allOf"):
         branches = schema.get(key)
         if isinstance(branches, list):

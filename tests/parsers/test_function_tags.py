@@ -59,7 +59,9 @@ def test_one_line_break_is_cut_at_each_end_and_no_more(value: str) -> None:
 
 
 def test_tags_without_line_breaks_between_them() -> None:
-    completion = "<tool_call><function=f><parameter=a>x</parameter><parameter=b>\n</parameter></function></tool_call>"
+    completion = (
+        "<tool_call><function=f><parameter=a>x</parameter><parameter=b>\n</parameter></function></tool_call>"
+    )
     assert calls(read("hebatron", completion)) == [("f", {"a": "x", "b": ""})]
 
 

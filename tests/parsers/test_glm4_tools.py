@@ -52,7 +52,9 @@ def test_a_line_break_is_cut_where_one_stands_at_each_end() -> None:
 
 
 def test_compact() -> None:
-    completion = "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call><tool_call>g</tool_call>"
+    completion = (
+        "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call><tool_call>g</tool_call>"
+    )
     assert calls(read("glm4-tools", completion)) == [("f", {"a": "1"}), ("g", {})]
     assert calls(read("glm4-tools", "<tool_call>\nf\n</tool_call>")) == [("f", {})]
 

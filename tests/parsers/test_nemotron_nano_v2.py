@@ -26,7 +26,19 @@ def element(name: str, **arguments: object) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "value",
-    ["]</TOOLCALL>", "<SPECIAL_12>", "<TOOLCALL>[", '"}]', "\\", '\\"}', "{{", "}}", "\n", "é\ud800", "</think>"],
+    [
+        "]</TOOLCALL>",
+        "<SPECIAL_12>",
+        "<TOOLCALL>[",
+        '"}]',
+        "\\",
+        '\\"}',
+        "{{",
+        "}}",
+        "\n",
+        "é\ud800",
+        "</think>",
+    ],
 )
 def test_json_decides_where_arguments_end(value: str) -> None:
     message = read("nemotron-nano-v2", block(element("f", a=value, b=[{}]), element("g", **{value: 1})))
