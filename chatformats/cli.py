@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> None:
-    commands = {"list": _list, "render": _render, "show": _show}
+    commands = {"list": _list, "render": _render, "show": _show, "parse": _parse}
     lines = "".join(f"  {name:<8}{inspect.getdoc(run)}\n" for name, run in commands.items())
     parser = _Parser(
         prog=_PROGRAM,
@@ -113,6 +113,15 @@ def _show(argv: Sequence[str]) -> None:
         _write(show.to_plain(rendered))
     for line in show.warnings(rendered):
         print(f"warning: {line}", file=sys.stderr)
+
+
+def _parse(argv: Sequence[str]) -> None:
+    """Read what a model wrote: content, reasoning and tool calls as JSON, and what was malformed."""
+    from . import parsing_cli
+
+    parser = _Parser(prog=f"{_PROGRAM} parse", description=inspect.getdoc(_parse))
+    parsing_cli.add_arguments(parser)
+    parsing_cli.run(parser.parse_intermixed_args(argv))
 
 
 class _Parser(argparse.ArgumentParser):

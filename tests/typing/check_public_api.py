@@ -45,6 +45,18 @@ from chatformats.messages import (
     Tools,
     UserMessage,
 )
+from chatformats.parsing import (
+    ArgumentsDelta,
+    ContentDelta,
+    Event,
+    ParsedMessage,
+    ParsedToolCall,
+    Parser,
+    Problem,
+    ReasoningDelta,
+    ToolCallBegin,
+    ToolCallDone,
+)
 from chatformats.spans import Injection, Rendered, Segment
 
 
@@ -75,6 +87,7 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         template = "my own"
         variables = ("greeting",)
         control_tokens = ("<end>",)
+        stop = ("<end>",)
 
         def render(
             self,
@@ -98,6 +111,14 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> Rendered:
             raise NotImplementedError
 
+        def parse(
+            self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+        ) -> ParsedMessage:
+            raise NotImplementedError
+
+        def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+            raise NotImplementedError
+
     class WithoutTools:
         name = "without-tools"
         template = "nobody's"
@@ -113,7 +134,10 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> str:
             return ""
 
+        stop = ()
         render_segments = Mine.render_segments
+        parse = Mine.parse
+        parser = Mine.parser
 
     refused: ChatFormatter = WithoutTools()  # type: ignore[assignment]  # ``tools`` is missing
     return (
@@ -225,6 +249,28 @@ def segments_say_who_wrote_what(
     rendered.spans(origin="caller")  # type: ignore[arg-type]
     HebatronFormatter().render_segments(messages, enable_thinking=False)
     HebatronFormatter().render_segments(messages, bos_token="")  # type: ignore[call-arg]
+
+
+def completions_are_read(formatter: ChatFormatter, rendered: Rendered, text: str) -> str:
+    parsed = formatter.parse(text, prompt=rendered.text, tools=[])
+    assert_type(parsed, ParsedMessage)
+    assert_type(rendered.parse(text), ParsedMessage)
+    assert_type(parsed.reasoning_content, str | None)
+    assert_type(parsed.tool_calls, list[ParsedToolCall])
+    assert_type(parsed.problems, list[Problem])
+    assert_type(parsed.message(), AssistantMessage)
+    assert_type(formatter.stop, tuple[str, ...])
+    parser = rendered.parser()
+    assert_type(parser, Parser)
+    events: list[Event] = parser.feed(text)
+    for event in events:
+        if isinstance(event, (ContentDelta, ReasoningDelta, ArgumentsDelta)):
+            return event.text
+        if isinstance(event, ToolCallBegin):
+            return event.name
+        assert_type(event, ToolCallDone)
+    formatter.parse(b"bytes")  # type: ignore[arg-type]
+    return parser.close().content
 
 
 def errors_say_what_and_where(formatter: ChatFormatter, messages: Messages) -> str:
