@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: The chatformats authors
+"""A growing conversation: its prompt costs what is new in it, not what it holds.
+
+Loaded when ``conversation`` or ``bridge`` of a format is first called.
+
+The prompt is kept in three parts: the head (what stands before the first turn), the body (the turns that
+the next message cannot change any more), and the tail (the last message, and what the template writes
+behind it), which is written anew each time. No format looks further ahead than one message, so everything
+before the last one is settled; what a template goes back for (``_rewrites``) is written once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from .errors import ChatFormatError
+from .formatter import Sink
+from .values import as_messages, is_mapping, roles_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Final, Literal, TypeAlias, overload
+
+    from .messages import Messages, Tools
+
+    Message: TypeAlias = Mapping[str, object]
+    # The newest first: a fork shares what came before it.
+    Linked: TypeAlias = tuple[Message, "Linked"] | None
+
+# Settled text is joined to pieces of at least this many characters: adding to one of them copies it, which
+# takes 0.2 µs, and a piece of its own for each message would double what a short one takes.
+_CHUNK: Final = 4096
+
+
+class Delta(NamedTuple):
+    """How a prompt follows from the one before: keep its first ``keep`` characters, then append ``text``."""
+
+    keep: int
+    text: str
+
+
+class Recent(Sequence[Any]):
+    """The end of a sequence, found under the indices of the whole; ``base`` is the first that is there."""
+
+    __slots__ = ("base", "items")
+
+    def __init__(self, items: list[Any], base: int) -> None:
+        self.items = items
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base + len(self.items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Any: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, int):
+            return self.items[index - self.base]
+        start, stop, step = index.indices(len(self))
+        if step > 0:
+            start = max(start, self.base)
+        else:
+            stop = max(stop, self.base - 1)
+        return [self.items[i - self.base] for i in range(start, stop, step)]
+
+    def roles(self) -> Recent:
+        """Return the messages' roles, under the same indices."""
+        return Recent(roles_of(self.items, self.base), self.base)
+
+
+class Resumable(Protocol):
+    """What a conversation asks of a format."""
+
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: Any,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+        *options: Any,
+    ) -> Any:
+        """Write the messages from ``start`` on, and what stands behind them.
+
+        ``state`` is what the format knows of the messages before ``start``, or ``None`` to write from the
+        beginning, head and all. Returns the state before the last message.
+        """
+
+    def _rewrites(self, *options: Any) -> Mapping[str, Literal["head", "turns"]]:
+        """Return the roles of messages that change what is already written, and what they change.
+
+        ``"turns"``: those since the last message of that role; ``"head"``: it gathers all such messages.
+        """
+
+    def _end_of_turn(self, *options: Any) -> str:
+        """Return what the model ends its turn with, or ``""``."""
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        """Return the message whose turn is what the model wrote behind a prompt."""
+
+
+class _Chunk(NamedTuple):
+    """A piece of settled text, linked to the one before: forks share them."""
+
+    before: _Chunk | None
+    start: int
+    text: str
+
+
+class _Place(NamedTuple):
+    """A place between two messages, and how to go on from there."""
+
+    body: _Chunk | None
+    turn: int
+    state: Any
+    # The message before: a tool's turn goes on where it is a tool's too.
+    previous: tuple[Message, ...]
+
+
+class _NotingSink(Sink):
+    """Notes where each turn begins: ``marks`` are counts of pieces, the last one behind all turns."""
+
+    __slots__ = ("first", "marks")
+
+    def turns(self, messages: Messages, first: int) -> Iterator[tuple[int, Message]]:
+        # JoyAI goes through its messages twice, to gather the head's first; the turns are the last.
+        self.first = first
+        self.marks: list[int] = []
+        for turn in enumerate(messages, first):
+            self.marks.append(len(self.pieces))
+            yield turn
+        self.marks.append(len(self.pieces))
+
+
+class Conversation:
+    """A conversation that grows, made by a format's ``conversation``.
+
+    ``append`` and ``extend`` raise ChatFormatError wherever ``render`` of the longer conversation would,
+    and leave the conversation as it was; only what a conversation lacks as yet (a first message) is told
+    by ``render`` and ``delta`` instead. A message must not be changed once it is given. A conversation is
+    not to be shared between threads; its forks may be used in others.
+
+    >>> import chatformats
+    >>> chat = chatformats.get("joyai-llm-flash").conversation([{"role": "system", "content": "Be brief."}])
+    >>> chat.append({"role": "user", "content": "Hi"})
+    >>> chat.delta(add_generation_prompt=True)
+    Delta(keep=0, text='Be brief.<|User|>Hi<|Assistant|><|end_of_thought|>')
+    >>> chat.append({"role": "assistant", "content": "Hello"})
+    >>> chat.delta()
+    Delta(keep=50, text='Hello<|end▁of▁sentence|>')
+    """
+
+    __slots__ = (
+        "_checkpoint",
+        "_common",
+        "_formatter",
+        "_given",
+        "_head",
+        "_heading",
+        "_held",
+        "_options",
+        "_pending",
+        "_place",
+        "_rewrites",
+        "_streaming",
+        "_tools",
+    )
+
+    def __init__(
+        self, formatter: Resumable, messages: Messages, tools: Tools | None, *options: object
+    ) -> None:
+        self._formatter = formatter
+        self._tools = tools
+        self._options = options
+        self._rewrites = formatter._rewrites(*options)
+        self._head = ""
+        # The messages that the head gathers, with their indices.
+        self._heading: tuple[tuple[int, Message], ...] = ()
+        # Where the pending messages begin. There is no state until there is something to render.
+        self._place = self._checkpoint = _Place(None, 0, None, ())
+        self._pending: tuple[Message, ...] = ()
+        # The messages between the checkpoint, to which a later message may set back, and the place.
+        self._held: Linked = None
+        # The text last given: so much of head and body, and what followed. Its first characters are
+        # common to all texts that may be meant by that.
+        self._given = (0, "")
+        self._common: int | None = None
+        self._streaming = False
+        self.extend(messages)
+
+    def __len__(self) -> int:
+        """Return the number of messages."""
+        return self._place.turn + len(self._pending)
+
+    def append(self, message: Message) -> None:
+        """Add a message; raises ChatFormatError, and adds nothing, where it cannot be rendered."""
+        self.extend((message,))
+
+    def extend(self, messages: Messages) -> None:
+        """Add several messages; raises ChatFormatError, and adds none, where they cannot be rendered."""
+        new = list(as_messages(messages))
+        if not new:
+            return
+        rewritten = [
+            (index, what)
+            for index, message in enumerate(new, len(self))
+            if (what := self._rewritten_by(message))
+        ]
+        heading = self._heading
+        for index, what in rewritten:
+            if what == "head":
+                heading += ((index, new[index - len(self)]),)
+        place = self._place
+        begun = place.state is not None
+        head = self._head
+        if begun and heading is not self._heading:
+            head = self._head_with(heading, len(self) + len(new))
+        older = self._pending
+        held = self._held
+        set_back = any(what == "turns" for _, what in rewritten)
+        if set_back:
+            place = self._checkpoint
+            older = (*_oldest_first(held), *older)
+            held = None
+        recent = Recent([*place.previous, *older, *new], place.turn - len(place.previous))
+        out = _NotingSink()
+        try:
+            state = self._resume(out, recent, place, False)
+        except ChatFormatError as error:
+            # What is wrong with no message, but with the conversation as a whole, is that it is too short.
+            if begun or error.path != "messages":
+                raise
+            self._heading = heading
+            self._pending += tuple(new)
+            return
+
+        # Nothing has changed up to here: a refused message leaves no trace.
+        if head is not self._head:
+            self._unsettle(0)
+        elif place is not self._place:
+            self._unsettle(len(head) + _end(place.body))
+        self._heading = heading
+        if begun:
+            self._head = head
+        else:
+            self._head = "".join(out.pieces[: out.marks[0]])
+            place = self._checkpoint = _Place(None, out.first, state, ())
+        if set_back:
+            place = self._checkpoint = _settle(place, out, recent, rewritten[-1][0], state)
+        first = place.turn
+        place = self._place = _settle(place, out, recent, max(len(recent) - 1, out.first), state)
+        if "turns" in self._rewrites.values():
+            for message in recent[first : place.turn]:
+                held = (message, held)
+        self._held = held
+        self._pending = tuple(recent[place.turn :])
+
+    def render(self, *, add_generation_prompt: bool = False) -> str:
+        """Return the whole prompt, as the format's ``render`` does.
+
+        The next ``delta`` may be applied to it, or to what the last one made, whichever is kept.
+        """
+        tail = self._tail(add_generation_prompt)
+        settled = self._settled_from(0)
+        text = settled + tail
+        if self._streaming:
+            known, given = self._given
+            common = known + _common_prefix(given, text[known:])
+            self._common = common if self._common is None else min(common, self._common)
+        else:
+            self._given = (len(settled), tail)
+        return text
+
+    def delta(self, *, add_generation_prompt: bool = False) -> Delta:
+        """Return how the prompt follows from the one last given: as much of it stays as can.
+
+        Raises ChatFormatError where ``render`` would.
+        """
+        tail = self._tail(add_generation_prompt)
+        known, given = self._given
+        text = self._settled_from(known) + tail
+        common = _common_prefix(given, text)
+        keep = known + common
+        if self._common is not None and self._common < keep:
+            keep = self._common
+            text = self._settled_from(keep) + tail
+            common = 0
+        self._given = (len(self._head) + _end(self._place.body), tail)
+        self._common = None
+        self._streaming = True
+        return Delta(keep, text[common:])
+
+    def fork(self) -> Conversation:
+        """Return a conversation that goes its own way from here on; both share what they have.
+
+        The cost does not depend on the length.
+        """
+        branch: Conversation = object.__new__(type(self))
+        for slot in self.__slots__:
+            setattr(branch, slot, getattr(self, slot))
+        return branch
+
+    def bridge(self, completion: str, new_messages: Messages = ()) -> str | None:
+        """Return what to append to prompt and completion to prompt for the turn after ``new_messages``.
+
+        The prompt is ``render(add_generation_prompt=True)``, and the completion what the model wrote
+        behind it, with or without its end-of-turn marker; it stays as it is, also where the template would
+        trim it. ``None`` where the template would not keep prompt and completion: the caller renders anew.
+        The conversation is left as it was. Raises ChatFormatError for messages that cannot be rendered.
+        """
+        tail = self._tail(True)
+        branch = self.fork()
+        branch._given = (len(self._head) + _end(self._place.body), tail)
+        branch._common = None
+        marker = self._formatter._end_of_turn(*self._options)
+        sampled, closed, behind = completion.rpartition(marker) if marker else (completion, "", "")
+        if not closed or behind.strip():
+            sampled, closed, behind = completion, "", ""
+        branch.extend([self._formatter._as_message(sampled, tail), *new_messages])
+        keep, text = branch.delta(add_generation_prompt=True)
+        written = sampled if text.startswith(sampled) else sampled.rstrip()
+        if keep < len(self._head) + _end(self._place.body) + len(tail) or not text.startswith(written):
+            return None
+        text = text[len(written) :]
+        if closed:
+            between, _, text = text.partition(marker)
+            if between.strip() or not text.startswith(behind):
+                return None
+            text = text[len(behind) :]
+        return text
+
+    def _rewritten_by(self, message: object) -> Literal["head", "turns"] | None:
+        role = message.get("role") if is_mapping(message) else None
+        return self._rewrites.get(role) if isinstance(role, str) else None
+
+    def _resume(self, out: Sink, recent: Recent, place: _Place, add_generation_prompt: bool) -> Any:
+        return self._formatter._resume(
+            out, recent, place.turn, place.state, add_generation_prompt, self._tools, *self._options
+        )
+
+    def _head_with(self, heading: tuple[tuple[int, Message], ...], count: int) -> str:
+        # The other messages print nothing into the head; errors find these under their own indices.
+        messages: list[Message] = [{}] * count
+        for index, message in heading:
+            messages[index] = message
+        out = _NotingSink()
+        self._resume(out, Recent(messages, 0), _Place(None, 0, None, ()), False)
+        return "".join(out.pieces[: out.marks[0]])
+
+    def _tail(self, add_generation_prompt: bool) -> str:
+        place = self._place
+        recent = Recent([*place.previous, *self._pending], place.turn - len(place.previous))
+        out = Sink()
+        self._resume(out, recent, place, add_generation_prompt)
+        return "".join(out.pieces)
+
+    def _settled_from(self, start: int) -> str:
+        """Return head and body from a character on; what is before costs nothing."""
+        pieces = []
+        start -= len(self._head)
+        chunk = self._place.body
+        while chunk is not None and _end(chunk) > max(start, 0):
+            pieces.append(chunk.text if chunk.start >= start else chunk.text[start - chunk.start :])
+            chunk = chunk.before
+        if start < 0:
+            pieces.append(self._head[start:])
+        pieces.reverse()
+        return "".join(pieces)
+
+    def _unsettle(self, length: int) -> None:
+        """Keep apart what was given of head and body behind the first characters: they will change."""
+        settled, tail = self._given
+        if settled > length:
+            self._given = (length, self._settled_from(length)[: settled - length] + tail)
+
+
+def _settle(place: _Place, out: _NotingSink, recent: Recent, index: int, state: Any) -> _Place:
+    """Return the place at a message's index: what was written from the other place up to it is settled."""
+    body = place.body
+    text = "".join(out.pieces[out.marks[place.turn - out.first] : out.marks[index - out.first]])
+    if text:
+        if body is not None and len(body.text) < _CHUNK:
+            body = _Chunk(body.before, body.start, body.text + text)
+        else:
+            body = _Chunk(body, _end(body), text)
+    return _Place(body, index, state, tuple(recent[max(index - 1, 0) : index]))
+
+
+def _end(chunk: _Chunk | None) -> int:
+    return 0 if chunk is None else chunk.start + len(chunk.text)
+
+
+def _oldest_first(linked: Linked) -> list[Message]:
+    messages = []
+    while linked is not None:
+        message, linked = linked
+        messages.append(message)
+    messages.reverse()
+    return messages
+
+
+def _common_prefix(text: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    if other.startswith(text):
+        return len(text)
+    low, high = 0, min(len(text), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text.startswith(other[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
