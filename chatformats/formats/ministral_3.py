@@ -201,9 +201,7 @@ class Ministral3Formatter:
         control, content = out.control, out.content
         if since is None:
             control(to_str(bos_token, ("bos_token",)))
-        eos_token = to_str(eos_token, ("eos_token",))
 
-        if since is None:
             sequence = as_messages(messages)
             if not sequence:
                 raise ChatFormatError("expected at least one message", "messages")
@@ -259,6 +257,9 @@ class Ministral3Formatter:
                     _write_answer_parts(reply, text, called, ("messages", index, "content"))
                 if called:
                     _write_tool_calls(reply, calls, index)
+                # Not before: a value that cannot be printed is refused only where it is printed.
+                if not isinstance(eos_token, str):
+                    eos_token = to_str(eos_token, ("eos_token",))
                 reply_control(eos_token)
             elif role == "tool":
                 text = message.get("content", UNDEFINED)
