@@ -174,7 +174,6 @@ class Conversation:
         "_pending",
         "_place",
         "_rewrites",
-        "_streaming",
         "_tools",
     )
 
@@ -193,11 +192,10 @@ class Conversation:
         self._pending: tuple[Message, ...] = ()
         # The messages between the checkpoint, to which a later message may set back, and the place.
         self._held: Linked = None
-        # The text last given: so much of head and body, and what followed. Its first characters are
-        # common to all texts that may be meant by that.
+        # The text that the last delta made: so much of head and body, and what followed. What is common to
+        # it and to all that was rendered since ends here, if it ends before.
         self._given = (0, "")
         self._common: int | None = None
-        self._streaming = False
         self.extend(messages)
 
     def __len__(self) -> int:
@@ -270,37 +268,32 @@ class Conversation:
     def render(self, *, add_generation_prompt: bool = False) -> str:
         """Return the whole prompt, as the format's ``render`` does.
 
-        The next ``delta`` may be applied to it, or to what the last one made, whichever is kept.
+        The next ``delta`` may be applied to it as well as to what the last one made.
         """
         tail = self._tail(add_generation_prompt)
-        settled = self._settled_from(0)
-        text = settled + tail
-        if self._streaming:
-            known, given = self._given
-            common = known + _common_prefix(given, text[known:])
-            self._common = common if self._common is None else min(common, self._common)
-        else:
-            self._given = (len(settled), tail)
+        text = self._settled_from(0) + tail
+        known, given = self._given
+        common = known + _common_prefix(given, text[known:])
+        self._common = common if self._common is None else min(common, self._common)
         return text
 
     def delta(self, *, add_generation_prompt: bool = False) -> Delta:
-        """Return how the prompt follows from the one last given: as much of it stays as can.
+        """Return how the prompt follows from the one that the last delta made, at first from ``""``.
 
-        Raises ChatFormatError where ``render`` would.
+        As much of it stays as can. Raises ChatFormatError where ``render`` would.
         """
         tail = self._tail(add_generation_prompt)
         known, given = self._given
         text = self._settled_from(known) + tail
-        common = _common_prefix(given, text)
-        keep = known + common
+        keep = known + _common_prefix(given, text)
         if self._common is not None and self._common < keep:
             keep = self._common
-            text = self._settled_from(keep) + tail
-            common = 0
+            if keep < known:
+                text = self._settled_from(keep) + tail
+                known = keep
         self._given = (len(self._head) + _end(self._place.body), tail)
         self._common = None
-        self._streaming = True
-        return Delta(keep, text[common:])
+        return Delta(keep, text[keep - known :])
 
     def fork(self) -> Conversation:
         """Return a conversation that goes its own way from here on; both share what they have.
