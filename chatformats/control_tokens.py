@@ -69,7 +69,7 @@ class _Node:
 def _strings(root: object, name: str) -> Iterator[tuple[_Node, str]]:
     """Yield every string, key or value, however deep; a container inside itself is entered once."""
     # At the first call only: it would be most of the time that the package takes to import.
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     pending = [_Node(None, name, root)]
     entered: list[_Node] = []
@@ -79,7 +79,7 @@ def _strings(root: object, name: str) -> Iterator[tuple[_Node, str]]:
         value = node.value
         if isinstance(value, str):
             yield node, value
-        elif isinstance(value, (Mapping, list, tuple)):
+        elif isinstance(value, Collection):
             while entered and entered[-1] is not node.parent:
                 identities.remove(id(entered.pop().value))
             if id(value) in identities:

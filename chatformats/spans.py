@@ -7,6 +7,7 @@ Loaded when ``render_segments`` is first called, or ``render`` with ``continue_f
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,13 +15,15 @@ from typing import NamedTuple
 from .control_tokens import occurrences
 from .errors import ChatFormatError, expected
 from .formatter import Sink, Writer
-from .values import as_messages, is_mapping, to_str
+from .undefined import UNDEFINED
+from .values import as_messages, fields, is_mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Literal, TypeAlias
 
+    from .errors import Place
     from .formatter import ChatFormatter
     from .messages import Messages
 
@@ -59,6 +62,10 @@ class Injection(NamedTuple):
 class Rendered:
     """A prompt that knows who wrote each of its characters. Offsets count characters, as Python does.
 
+    ``dropped`` lists the indices of messages that had something to say and left no content in the prompt.
+    Templates leave messages out without a word: those of a role they do not know, a second system
+    message, GLM-4 tools' only one.
+
     >>> import chatformats
     >>> rendered = chatformats.get("ministral-3").render_segments(
     ...     [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
@@ -69,13 +76,13 @@ class Rendered:
     [(49, 51)]
     """
 
-    __slots__ = ("_ends", "_formatter", "_messages", "segments", "text")
+    __slots__ = ("_ends", "_formatter", "dropped", "segments", "text")
 
-    def __init__(self, formatter: ChatFormatter, messages: Messages, segments: tuple[Segment, ...]) -> None:
+    def __init__(self, formatter: ChatFormatter, segments: tuple[Segment, ...], dropped: list[int]) -> None:
         self.segments = segments
         self.text = "".join([segment.text for segment in segments])
+        self.dropped = dropped
         self._formatter = formatter
-        self._messages = messages
         self._ends: list[int] | None = None
 
     def spans(
@@ -129,20 +136,6 @@ class Rendered:
         ]
 
     @property
-    def dropped(self) -> list[int]:
-        """The indices of messages that had something to say and left no content in the prompt.
-
-        Templates leave messages out without a word: those of a role they do not know, a second system
-        message, GLM-4 tools' only one.
-        """
-        printed = {segment.message for segment in self.segments if segment.origin == "content"}
-        return [
-            index
-            for index, message in enumerate(self._messages)
-            if index not in printed and is_mapping(message) and _says_something(message)
-        ]
-
-    @property
     def injected(self) -> list[Injection]:
         """Control tokens in what the caller wrote, also those that the template put together.
 
@@ -155,17 +148,19 @@ class Rendered:
         self,
         encode: Callable[[str], Sequence[int]],
         encode_plain: Callable[[str], Sequence[int]],
+        added_tokens: Iterable[str] = (),
     ) -> list[int]:
         """Return token ids in which only what the format wrote is a control token.
 
         ``encode`` is the tokenizer, without adding tokens of its own; ``encode_plain`` the same without
-        its special and added tokens. Where nothing is injected the ids are those of ``encode(text)``;
-        otherwise the stretches between two of the format's control tokens that hold an injected one are
-        encoded as plain text, and all between them as before.
+        its special and added tokens; ``added_tokens`` are those of them that ``control_tokens`` does not
+        name, which are no less dangerous. Where nothing is injected the ids are those of
+        ``encode(text)``; otherwise the stretches between two of the format's control tokens that hold an
+        injected one are encoded as plain text, and all between them as before.
         """
         ids: list[int] = []
         done = 0
-        for start, end, injections in self._runs():
+        for start, end, injections in self._runs(added_tokens):
             if injections:
                 if done < start:
                     ids.extend(encode(self.text[done:start]))
@@ -175,30 +170,41 @@ class Rendered:
             ids.extend(encode(self.text[done:]))
         return ids
 
-    def _runs(self) -> Iterator[tuple[int, int, list[Injection]]]:
-        """Yield the stretches between control tokens, with the injected tokens in each."""
+    def _runs(self, added_tokens: Iterable[str] = ()) -> Iterator[tuple[int, int, list[Injection]]]:
+        """Yield the stretches between tokens that the format wrote, with the injected tokens in each."""
         tokens = {segment.text for segment in self.segments if segment.origin == "control"}
-        tokens.update(self._formatter.control_tokens)
+        tokens.update(self._formatter.control_tokens, added_tokens)
         start = end = 0
         for segment in (*self.segments, None):
             if segment is not None and segment.origin != "control":
                 end += len(segment.text)
                 continue
-            if start < end:
-                yield start, end, self._injections(start, end, tokens)
+            yield from self._runs_between(start, end, tokens)
             if segment is not None:
                 start = end = end + len(segment.text)
 
-    def _injections(self, start: int, end: int, tokens: Iterable[str]) -> list[Injection]:
-        return [
-            Injection(token, start + offset, self._message_of(start + offset, start + offset + len(token)))
-            for offset, token in occurrences(self.text[start:end], tokens)
-        ]
-
-    def _message_of(self, start: int, end: int) -> int | None:
+    def _runs_between(
+        self, start: int, end: int, tokens: set[str]
+    ) -> Iterator[tuple[int, int, list[Injection]]]:
         ends = self._segment_ends()
-        overlapped = self.segments[bisect_right(ends, start) : bisect_right(ends, end - 1) + 1]
-        return next((segment.message for segment in overlapped if segment.message is not None), None)
+        injections: list[Injection] = []
+        written: list[tuple[int, int]] = []
+        for offset, token in occurrences(self.text[start:end], tokens):
+            left, right = start + offset, start + offset + len(token)
+            overlapped = self.segments[bisect_right(ends, left) : bisect_right(ends, right - 1) + 1]
+            sources = [segment.message for segment in overlapped if segment.origin == "content"]
+            if sources:
+                source = next((message for message in sources if message is not None), None)
+                injections.append(Injection(token, left, source))
+            else:
+                written.append((left, right))
+        # What the format itself spells out in its scaffold stays a token, beside an injected one too.
+        for left, right in written:
+            if left >= start and not any(_overlap(injection, left, right) for injection in injections):
+                yield start, left, [injection for injection in injections if start <= injection.start < left]
+                start = right
+        if start < end:
+            yield start, end, [injection for injection in injections if injection.start >= start]
 
     def _segment_ends(self) -> list[int]:
         if self._ends is None:
@@ -215,7 +221,7 @@ class SpanSink(Sink):
     is no content to continue.
     """
 
-    __slots__ = ("_given", "_mark", "_message", "_reply", "_segments", "messages")
+    __slots__ = ("_continued", "_given", "_mark", "_message", "_read", "_reply", "_segments", "messages")
 
     def __init__(
         self,
@@ -226,16 +232,19 @@ class SpanSink(Sink):
         self.messages = messages
         self._given = messages
         self._mark = ""
+        self._continued = ""
         if continue_final_message:
             if add_generation_prompt:
                 raise ChatFormatError(
                     "contradicts add_generation_prompt: a prompt ends in one of the two ways",
                     "continue_final_message",
                 )
-            self.messages, self._mark = _marked(messages)
+            self.messages, self._mark, self._continued = _marked(messages)
         # What merges is gathered piece by piece: (texts, origin, message, generated).
         self._segments: list[tuple[list[str], Origin, int | None, bool]] = []
         self._message: int | None = None
+        # Messages whose content turned out to be empty: in Nemotron, a switch and nothing else.
+        self._read: set[int | None] = set()
         self.control, self.scaffold, self.content = self._verbs(generated=False)
         self._reply = Writer()
         self._reply.control, self._reply.scaffold, self._reply.content = self._verbs(generated=True)
@@ -263,8 +272,15 @@ class SpanSink(Sink):
                 Segment("".join(texts), origin, message, role if isinstance(role, str) else None, generated)
             )
         if self._mark:
-            segments = _cut(segments, self._mark)
-        return Rendered(formatter, self._given, tuple(segments))
+            segments = _cut(segments, self._mark, self._continued)
+        printed = {segment.message for segment in segments if segment.origin == "content"}
+        # Here and not when it is asked for: by then the caller may have added to the messages.
+        dropped = [
+            index
+            for index, message in enumerate(self._given)
+            if index not in printed and is_mapping(message) and _says_something(message, index in self._read)
+        ]
+        return Rendered(formatter, tuple(segments), dropped)
 
     def _verbs(
         self, *, generated: bool
@@ -278,6 +294,8 @@ class SpanSink(Sink):
         def merging(origin: Origin) -> Callable[[str], object]:
             def write(text: str) -> None:
                 if not text:
+                    if not generated:
+                        self._read.add(self._message)
                     return
                 if segments:
                     last = segments[-1]
@@ -291,19 +309,23 @@ class SpanSink(Sink):
         return control, merging("scaffold"), merging("content")
 
 
-def _says_something(message: Mapping[str, object]) -> bool:
-    content = message.get("content")
+def _overlap(injection: Injection, left: int, right: int) -> bool:
+    return injection.start < right and left < injection.start + len(injection.token)
+
+
+def _says_something(message: Mapping[str, object], content_was_read: bool) -> bool:
+    said = [message.get("reasoning_content"), message.get("tool_calls")]
+    content = None if content_was_read else message.get("content")
     if isinstance(content, (list, tuple)):
         # Of parts, text is content; an image leaves a control token in its place.
-        content = "".join([str(part.get("text") or "") for part in content if is_mapping(part)])
-    for text in (content, message.get("reasoning_content")):
-        if text.strip() if isinstance(text, str) else text:
-            return True
-    return bool(message.get("tool_calls"))
+        said += [part.get("text") for part in content if is_mapping(part)]
+    else:
+        said.append(content)
+    return any(text.strip() if isinstance(text, str) else text for text in said)
 
 
-def _marked(messages: Messages) -> tuple[Messages, str]:
-    """Return the messages with a mark at the end of the last one's content, and the mark.
+def _marked(messages: Messages) -> tuple[Messages, str, str]:
+    """Return the messages with a mark at the end of the last one's content, the mark, and the content.
 
     As transformers does: with the mark goes a space, which shows whether the template trims the end.
     """
@@ -311,32 +333,29 @@ def _marked(messages: Messages) -> tuple[Messages, str]:
     if not sequence:
         raise ChatFormatError("expected a message to continue", "messages")
     index = len(sequence) - 1
-    message = sequence[index]
-    place = ("messages", index, "content")
-    content = message.get("content") if is_mapping(message) else None
-    mark = "CONTINUE_FINAL_MESSAGE_TAG"
-    text = to_str(content, place)
-    while mark in text:
-        mark += "_"
-    if isinstance(content, str):
-        marked: object = content + mark + " "
-    elif isinstance(content, (list, tuple)):
-        parts = list(content)
-        for number in range(len(parts) - 1, -1, -1):
-            part = parts[number]
-            if is_mapping(part) and isinstance(part.get("text"), str):
-                parts[number] = {**part, "text": f"{part['text']}{mark} "}
-                break
-        else:
+    message = fields(sequence[index], ("messages", index))
+    place: Place = ("messages", index, "content")
+    content = text = message.get("content", UNDEFINED)
+    number = -1
+    if isinstance(content, (list, tuple)):
+        numbers = [number for number, part in enumerate(content) if is_mapping(part) and "text" in part]
+        if not numbers:
             raise expected("a text part to continue", content, place)
-        marked = parts
-    else:
-        raise expected("content to continue", content, place)
+        number = numbers[-1]
+        place = (*place, number, "text")
+        text = content[number]["text"]
+    if not isinstance(text, str):
+        raise expected("text to continue", text, place)
+    # No text of a caller's can hold it, however it is written.
+    mark = f"CONTINUE_FINAL_MESSAGE_{os.urandom(16).hex()}"
+    marked: object = f"{text}{mark} "
+    if isinstance(content, (list, tuple)):
+        marked = [*content[:number], {**content[number], "text": marked}, *content[number + 1 :]]
     sequence[index] = {**message, "content": marked}
-    return sequence, mark
+    return sequence, mark, text
 
 
-def _cut(segments: list[Segment], mark: str) -> list[Segment]:
+def _cut(segments: list[Segment], mark: str, content: str) -> list[Segment]:
     """Return the segments up to the mark, without white space at the end where the template trims."""
     for index in range(len(segments) - 1, -1, -1):
         text = segments[index].text
@@ -344,13 +363,16 @@ def _cut(segments: list[Segment], mark: str) -> list[Segment]:
         if start >= 0:
             trimmed = not text.startswith(mark + " ", start)
             kept = [*segments[:index], segments[index]._replace(text=text[:start])]
-            while trimmed and kept and not kept[-1].text.rstrip():
-                kept.pop()
-            if kept:
-                text = kept[-1].text
-                kept[-1] = kept[-1]._replace(text=text.rstrip() if trimmed else text)
+            if trimmed:
+                while kept and not kept[-1].text.rstrip():
+                    kept.pop()
+                kept[-1:] = [segment._replace(text=segment.text.rstrip()) for segment in kept[-1:]]
+            # A list that is printed by Python's str() has another text: a line break is two characters.
+            printed = "".join([segment.text for segment in kept]).rstrip()
+            if not printed.endswith(content.strip()):
+                break
             return [segment for segment in kept if segment.text]
     raise ChatFormatError(
-        "the template does not print the end of the last message's content: nothing to continue",
+        "the template does not print the last message's content to its end: nothing to continue",
         "continue_final_message",
     )

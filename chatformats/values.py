@@ -176,7 +176,7 @@ def to_indented_json(value: object, place: Place) -> str:
     try:
         # Of the stack, the standard library may need less a level.
         return _INDENTING_ENCODER.encode(value)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(error, value, place) from error
 
 

@@ -104,29 +104,30 @@ def _write_parameters(out: Writer, value: object, place: Place, keywords_as_json
     parameters = fields(value, place)
     properties = parameters.get("properties")
     if is_mapping(properties):
+        listed: Place = (*place, "properties")
         for name, parameter in properties.items():
-            schema = parameter if isinstance(parameter, dict) else fields(parameter, (*place, name))
+            schema = parameter if isinstance(parameter, dict) else fields(parameter, (*listed, name))
             scaffold("\n<parameter>\n<name>")
-            content(name if isinstance(name, str) else to_str(name, place))
+            content(name if isinstance(name, str) else to_str(name, listed))
             scaffold("</name>")
             if "type" in schema:
                 kind = schema["type"]
                 scaffold("\n<type>")
-                content(kind if isinstance(kind, str) else to_str(kind, (*place, name, "type")))
+                content(kind if isinstance(kind, str) else to_str(kind, (*listed, name, "type")))
                 scaffold("</type>")
             if "description" in schema:
                 text = schema["description"]
                 if not isinstance(text, str):
-                    text = to_str(text, (*place, name, "description"))
+                    text = to_str(text, (*listed, name, "description"))
                 scaffold("\n<description>")
                 content(text.strip())
                 scaffold("</description>")
             if keywords_as_json and "enum" in schema:
                 scaffold("\n<enum>")
-                content(to_json(schema["enum"], (*place, name, "enum")))
+                content(to_json(schema["enum"], (*listed, name, "enum")))
                 scaffold("</enum>")
             if not written.issuperset(schema):
-                _write_other_keys(out, schema, written, place)
+                _write_other_keys(out, schema, written, (*listed, name))
             scaffold("\n</parameter>")
 
     if keywords_as_json:

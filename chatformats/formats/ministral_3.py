@@ -359,13 +359,13 @@ def _write_user_parts(out: Writer, parts: object, place: Place) -> None:
         raise TemplateRaisedError(
             "User message must have a string or a list of chunks in content", path_of(place)
         )
-    blocks = list(iterated(parts, place))
+    blocks = list(enumerate(iterated(parts, place)))
     if count == 2:
         try:
-            blocks.sort(key=lambda part: _sort_key(part, place))
+            blocks.sort(key=lambda block: _sort_key(block[1], place))
         except (TypeError, RecursionError) as error:
             raise ChatFormatError("expected two parts whose types can be ordered", path_of(place)) from error
-    for index, part in enumerate(blocks):
+    for index, part in blocks:
         block = fields(part, (*place, index))
         kind = block.get("type")
         if kind == "text":
