@@ -67,12 +67,12 @@ class Recent(Sequence[Any]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, int):
             return self.items[index - self.base]
-        start, stop, step = index.indices(len(self))
-        if step > 0:
-            start = max(start, self.base)
-        else:
-            stop = max(stop, self.base - 1)
-        return [self.items[i - self.base] for i in range(start, stop, step)]
+        base = self.base
+        if index.stop is None:
+            # From a message on; or all of them, backwards.
+            return self.items[index] if index.start is None else self.items[index.start - base :]
+        start, stop, _ = index.indices(base + len(self.items))
+        return self.items[max(start - base, 0) : max(stop - base, 0)]
 
     def roles(self) -> Recent:
         """Return the messages' roles, under the same indices."""
@@ -91,12 +91,15 @@ class Resumable(Protocol):
         add_generation_prompt: bool,
         tools: Tools | None,
         *options: Any,
-    ) -> Any:
+    ) -> None:
         """Write the messages from ``start`` on, and what stands behind them.
 
         ``state`` is what the format knows of the messages before ``start``, or ``None`` to write from the
-        beginning, head and all. Returns the state before the last message.
+        beginning, head and all.
         """
+
+    def _state(self, messages: Recent, start: int, state: Any, *options: Any) -> Any:
+        """Return the state before the last message; ``start`` and ``state`` are as they were given."""
 
     def _rewrites(self, *options: Any) -> Mapping[str, Literal["head", "turns"]]:
         """Return the roles of messages that change what is already written, and what they change.
@@ -175,6 +178,7 @@ class Conversation:
         "_place",
         "_rewrites",
         "_tools",
+        "_written",
     )
 
     def __init__(
@@ -190,6 +194,8 @@ class Conversation:
         # Where the pending messages begin. There is no state until there is something to render.
         self._place = self._checkpoint = _Place(None, 0, None, ())
         self._pending: tuple[Message, ...] = ()
+        # The tail as it was last written, with a generation prompt or without.
+        self._written: tuple[bool, str] | None = None
         # The messages between the checkpoint, to which a later message may set back, and the place.
         self._held: Linked = None
         # The text that the last delta made: so much of head and body, and what followed. What is common to
@@ -211,31 +217,27 @@ class Conversation:
         new = list(as_messages(messages))
         if not new:
             return
-        rewritten = [
-            (index, what)
-            for index, message in enumerate(new, len(self))
-            if (what := self._rewritten_by(message))
-        ]
-        heading = self._heading
-        for index, what in rewritten:
-            if what == "head":
-                heading += ((index, new[index - len(self)]),)
-        place = self._place
+        place, older, held = self._place, self._pending, self._held
         begun = place.state is not None
-        head = self._head
-        if begun and heading is not self._heading:
-            head = self._head_with(heading, len(self) + len(new))
-        older = self._pending
-        held = self._held
-        set_back = any(what == "turns" for _, what in rewritten)
-        if set_back:
-            place = self._checkpoint
-            older = (*_oldest_first(held), *older)
-            held = None
+        head, heading = self._head, self._heading
+        turning = None
+        if self._rewrites:
+            for index, message in enumerate(new, len(self)):
+                rewritten = self._rewritten_by(message)
+                if rewritten == "head":
+                    heading += ((index, message),)
+                elif rewritten == "turns":
+                    turning = index
+            if begun and heading is not self._heading:
+                head = self._head_with(heading, len(self) + len(new))
+            if turning is not None:
+                place = self._checkpoint
+                older = (*_oldest_first(held), *older)
+                held = None
         recent = Recent([*place.previous, *older, *new], place.turn - len(place.previous))
         out = _NotingSink()
         try:
-            state = self._resume(out, recent, place, False)
+            self._resume(out, recent, place, False)
         except ChatFormatError as error:
             # What is wrong with no message, but with the conversation as a whole, is that it is too short.
             if begun or error.path != "messages":
@@ -245,25 +247,27 @@ class Conversation:
             return
 
         # Nothing has changed up to here: a refused message leaves no trace.
-        if head is not self._head:
-            self._unsettle(0)
-        elif place is not self._place:
-            self._unsettle(len(head) + _end(place.body))
-        self._heading = heading
-        if begun:
+        if self._rewrites:
+            if head is not self._head:
+                self._unsettle(0)
+            elif place is not self._place:
+                self._unsettle(len(head) + _end(place.body))
+            self._heading = heading
             self._head = head
-        else:
+        state = self._formatter._state(recent, place.turn, place.state, *self._options)
+        if not begun:
             self._head = "".join(out.pieces[: out.marks[0]])
             place = self._checkpoint = _Place(None, out.first, state, ())
-        if set_back:
-            place = self._checkpoint = _settle(place, out, recent, rewritten[-1][0], state)
-        first = place.turn
-        place = self._place = _settle(place, out, recent, max(len(recent) - 1, out.first), state)
-        if "turns" in self._rewrites.values():
-            for message in recent[first : place.turn]:
+        if turning is not None:
+            place = self._checkpoint = _settle(place, out, recent, turning, state)
+        last = max(recent.base + len(recent.items) - 1, out.first)
+        self._place = _settle(place, out, recent, last, state)
+        self._pending = tuple(recent.items[last - recent.base :])
+        self._written = (False, "".join(out.pieces[out.marks[last - out.first] :]))
+        if self._rewrites and "turns" in self._rewrites.values():
+            for message in recent[place.turn : last]:
                 held = (message, held)
-        self._held = held
-        self._pending = tuple(recent[place.turn :])
+            self._held = held
 
     def render(self, *, add_generation_prompt: bool = False) -> str:
         """Return the whole prompt, as the format's ``render`` does.
@@ -338,8 +342,8 @@ class Conversation:
         role = message.get("role") if is_mapping(message) else None
         return self._rewrites.get(role) if isinstance(role, str) else None
 
-    def _resume(self, out: Sink, recent: Recent, place: _Place, add_generation_prompt: bool) -> Any:
-        return self._formatter._resume(
+    def _resume(self, out: Sink, recent: Recent, place: _Place, add_generation_prompt: bool) -> None:
+        self._formatter._resume(
             out, recent, place.turn, place.state, add_generation_prompt, self._tools, *self._options
         )
 
@@ -353,11 +357,14 @@ class Conversation:
         return "".join(out.pieces[: out.marks[0]])
 
     def _tail(self, add_generation_prompt: bool) -> str:
-        place = self._place
-        recent = Recent([*place.previous, *self._pending], place.turn - len(place.previous))
-        out = Sink()
-        self._resume(out, recent, place, add_generation_prompt)
-        return "".join(out.pieces)
+        prompt = bool(add_generation_prompt)
+        if self._written is None or self._written[0] is not prompt:
+            place = self._place
+            recent = Recent([*place.previous, *self._pending], place.turn - len(place.previous))
+            out = Sink()
+            self._resume(out, recent, place, prompt)
+            self._written = (prompt, "".join(out.pieces))
+        return self._written[1]
 
     def _settled_from(self, start: int) -> str:
         """Return head and body from a character on; what is before costs nothing."""
@@ -383,12 +390,12 @@ def _settle(place: _Place, out: _NotingSink, recent: Recent, index: int, state: 
     """Return the place at a message's index: what was written from the other place up to it is settled."""
     body = place.body
     text = "".join(out.pieces[out.marks[place.turn - out.first] : out.marks[index - out.first]])
-    if text:
-        if body is not None and len(body.text) < _CHUNK:
-            body = _Chunk(body.before, body.start, body.text + text)
-        else:
-            body = _Chunk(body, _end(body), text)
-    return _Place(body, index, state, tuple(recent[max(index - 1, 0) : index]))
+    if body is not None and len(body.text) < _CHUNK:
+        body = _Chunk(body.before, body.start, body.text + text)
+    elif text:
+        body = _Chunk(body, _end(body), text)
+    before = index - 1 - recent.base
+    return _Place(body, index, state, (recent.items[before],) if before >= 0 else ())
 
 
 def _end(chunk: _Chunk | None) -> int:

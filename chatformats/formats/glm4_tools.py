@@ -16,7 +16,7 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, is_mapping, iterated, to_indented_json, to_str
+from ..values import as_messages, fields, is_mapping, iterated, roles_of, to_indented_json, to_str
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,13 +195,15 @@ class GLM4ToolsFormatter:
         state: int | None,
         add_generation_prompt: bool,
         tools: Tools | None,
-    ) -> int:
-        # The state is the number of rounds.
+    ) -> None:
         if state is None:
             self._write(out, messages.items, tools, add_generation_prompt)
         else:
             self._write(out, messages, tools, add_generation_prompt, (start, state))
-        return (state or 0) + messages.roles()[start:-1].count("user")
+
+    def _state(self, messages: Recent, start: int, state: int | None) -> int:
+        # The number of rounds.
+        return (state or 0) + roles_of(messages[start:-1]).count("user")
 
     def _rewrites(self) -> Mapping[str, Literal["head", "turns"]]:
         return {}

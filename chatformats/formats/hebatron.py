@@ -289,23 +289,25 @@ class HebatronFormatter:
         tools: Tools | None,
         enable_thinking: bool,
         truncate_history_thinking: bool,
-    ) -> int:
-        # The state is the index of the first message behind the head.
+    ) -> None:
         if state is None:
             self._write(
                 out, messages.items, tools, add_generation_prompt, enable_thinking, truncate_history_thinking
             )
-            return int(messages.roles()[0] == "system")
-        self._write(
-            out,
-            messages,
-            tools,
-            add_generation_prompt,
-            enable_thinking,
-            truncate_history_thinking,
-            (messages.roles(), state, start),
-        )
-        return state
+        else:
+            self._write(
+                out,
+                messages,
+                tools,
+                add_generation_prompt,
+                enable_thinking,
+                truncate_history_thinking,
+                (messages.roles(), state, start),
+            )
+
+    def _state(self, messages: Recent, start: int, state: int | None, *options: object) -> int:
+        # The index of the first message behind the head.
+        return int(roles_of(messages[:1]) == ["system"]) if state is None else state
 
     def _rewrites(
         self, enable_thinking: bool, truncate_history_thinking: bool

@@ -210,20 +210,22 @@ class JoyAILLMFlashFormatter:
         add_generation_prompt: bool,
         tools: Tools | None,
         bos_token: str,
-    ) -> bool:
-        # The state is whether the last turn was not the model's.
+    ) -> None:
         if state is None:
             self._write(out, messages.items, tools, add_generation_prompt, bos_token)
-            state = False
         else:
             since = (messages.roles(), start, state)
             self._write(out, messages, tools, add_generation_prompt, bos_token, since)
-        for role in messages.roles()[start:-1]:
+
+    def _state(self, messages: Recent, start: int, state: bool | None, bos_token: str) -> bool:
+        # Whether the model's turn is still to come.
+        after_user = bool(state)
+        for role in roles_of(messages[start:-1]):
             if role == "user" or role == "tool":
-                state = True
+                after_user = True
             elif role == "assistant":
-                state = False
-        return state
+                after_user = False
+        return after_user
 
     def _rewrites(self, bos_token: str) -> Mapping[str, Literal["head", "turns"]]:
         return {"system": "head"}

@@ -286,18 +286,18 @@ class Ministral3Formatter:
         tools: Tools | None,
         bos_token: str,
         eos_token: str,
-    ) -> bool:
-        # The state is whether the next turn has to be the user's.
+    ) -> None:
         if state is None:
             self._write(out, messages.items, tools, bos_token, eos_token)
-            roles = messages.roles()
-            start = int(roles[0] == "system")
-            state = True
         else:
             roles = messages.roles()
             _check_alternation(messages, roles[start:], start, state)
             self._write(out, messages, tools, bos_token, eos_token, (roles, start))
-        return _check_alternation(messages, roles[start:-1], start, state)
+
+    def _state(self, messages: Recent, start: int, state: bool | None, *options: object) -> bool:
+        # Whether the next turn has to be the user's.
+        roles = roles_of(messages[start:-1])
+        return _check_alternation(messages, roles, start, True if state is None else state)
 
     def _rewrites(self, *options: object) -> Mapping[str, Literal["head", "turns"]]:
         return {}

@@ -257,13 +257,11 @@ class NemotronNanoV2Formatter:
         add_generation_prompt: bool,
         tools: Tools | None,
         continue_final_message: bool,
-    ) -> tuple[int, bool, bool]:
-        # The state is the index of the first message behind the head, and what the switches say.
-        roles = messages.roles()
+    ) -> None:
         if state is None:
             self._write(out, messages.items, tools, add_generation_prompt, continue_final_message)
-            first = int(roles[0] == "system")
-            return first, *_switches(messages, roles[:-1], 0, (True, False))
+            return
+        roles = messages.roles()
         switches = _switches(messages, roles[start:], start, state[1:])
         self._write(
             out,
@@ -273,7 +271,14 @@ class NemotronNanoV2Formatter:
             continue_final_message,
             (roles, state[0], start, *switches),
         )
-        return state[0], *_switches(messages, roles[start:-1], start, state[1:])
+
+    def _state(
+        self, messages: Recent, start: int, state: tuple[int, bool, bool] | None, *options: object
+    ) -> tuple[int, bool, bool]:
+        # The index of the first message behind the head, and what the switches say.
+        if state is None:
+            state = (int(roles_of(messages[:1]) == ["system"]), True, False)
+        return state[0], *_switches(messages, roles_of(messages[start:-1]), start, state[1:])
 
     def _rewrites(self, *options: object) -> Mapping[str, Literal["head", "turns"]]:
         return {}
