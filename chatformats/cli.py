@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     from typing import Any, Final, NoReturn
 
     from .formatter import ChatFormatter
+    from .spans import Rendered
 
 # Right in a clone that is not installed, and in a copy under another name.
 _PROGRAM: Final = f"python -m {__package__}"
 _EXAMPLE: Final = f"""\
 example:
   echo '[{{"role": "user", "content": "Hi"}}]' | {_PROGRAM} render hebatron --add-generation-prompt"""
+_ENDS: Final = {
+    "add_generation_prompt": "end where the model's answer begins; ",
+    "continue_final_message": "end where the last message's content ends; ",
+}
 _KINDS: Final = {bool: "a boolean", list: "a list", dict: "an object"}
 
 
@@ -53,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> None:
-    commands = {"list": _list, "render": _render}
+    commands = {"list": _list, "render": _render, "show": _show}
     lines = "".join(f"  {name:<8}{inspect.getdoc(run)}\n" for name, run in commands.items())
     parser = _Parser(
         prog=_PROGRAM,
@@ -78,24 +83,36 @@ def _list(argv: Sequence[str]) -> None:
 
 def _render(argv: Sequence[str]) -> None:
     """Print the prompt that a format makes of a conversation, exactly: no newline is added."""
-    # The format's flags are known once its module is loaded, and only that module is to be loaded.
-    parser = _conversation_parser(_render, next((get(word) for word in argv if word in names()), None))
+    parser = _conversation_parser(_render, argv)
     parser.add_argument("--json", action="store_true", help="print it as a JSON string, in ASCII, on a line")
-    # Not intermixed, Python 3.10 to 3.12 would refuse a FILE that follows a flag.
-    args, unknown = parser.parse_known_intermixed_args(argv)
-    fmt = get(args.name)
-    options = _options(fmt)
-    flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-    if flags:
-        own = ", ".join(map(_flag, options))
-        raise ChatFormatError(f"{fmt.name} has no {', '.join(flags)}; beside --json it has {own}")
-    if unknown:
-        parser.error(f"expected one FILE, got also {', '.join(unknown)}")
-    messages, tools, keywords = _conversation(_read_json(args.file), fmt.name, options)
-    keywords.update((key, getattr(args, key)) for key in options if getattr(args, key) is not None)
+    args, fmt, messages, tools, keywords = _request(parser, argv)
     render: Callable[..., str] = fmt.render
     prompt = render(messages, tools, **keywords)
     _write(json.dumps(prompt) + "\n" if args.json else prompt)
+
+
+def _show(argv: Sequence[str]) -> None:
+    """Show who wrote what of a prompt: in colours on a terminal, else in markers, or as a web page."""
+    from . import show
+
+    parser = _conversation_parser(_show, argv)
+    parser.add_argument("--html", metavar="PAGE", help="write it to this file, as a page of its own")
+    args, fmt, messages, tools, keywords = _request(parser, argv)
+    render_segments: Callable[..., Rendered] = fmt.render_segments
+    rendered = render_segments(messages, tools, **keywords)
+    if args.html is not None:
+        try:
+            with open(args.html, "wb") as page:
+                # What UTF-8 cannot say is a lone surrogate; a page shows it as a question mark.
+                page.write(show.to_html(rendered, fmt.name).encode("utf-8", "replace"))
+        except OSError as error:
+            raise ChatFormatError(f"cannot be written: {error.strerror}", args.html) from error
+    elif sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        _write(show.to_terminal(rendered))
+    else:
+        _write(show.to_plain(rendered))
+    for line in show.warnings(rendered):
+        print(f"warning: {line}", file=sys.stderr)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -106,7 +123,9 @@ class _Parser(argparse.ArgumentParser):
         _write(self.format_help())
 
 
-def _conversation_parser(run: Callable[..., None], fmt: ChatFormatter | None) -> _Parser:
+def _conversation_parser(run: Callable[..., None], argv: Sequence[str]) -> _Parser:
+    # The format's flags are known once its module is loaded, and only that module is to be loaded.
+    fmt = next((get(word) for word in argv if word in names()), None)
     prog = f"{_PROGRAM} {run.__name__[1:]}"
     parser = _Parser(
         prog=prog,
@@ -118,7 +137,7 @@ def _conversation_parser(run: Callable[..., None], fmt: ChatFormatter | None) ->
     )
     file_help = (
         "JSON: a list of messages, or an object like a chat-completions request, of which messages, tools, "
-        'add_generation_prompt and chat_template_kwargs are read; "-", or none, is standard input'
+        'add_generation_prompt, continue_final_message and chat_template_kwargs are read; "-", or none, is standard input'
     )
     parser.add_argument("name", metavar="NAME", help=f"the format: {', '.join(names())}")
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help=file_help)
@@ -129,7 +148,7 @@ def _conversation_parser(run: Callable[..., None], fmt: ChatFormatter | None) ->
         title = f"options of {fmt.name}"
     group = parser.add_argument_group(f"{title}, which win over the file's", meaning)
     for key, default in _options(fmt).items():
-        about = "end where the model's answer begins; " if key == "add_generation_prompt" else ""
+        about = _ENDS.get(key, "")
         about += f"default: {default!r}".replace("%", "%%")
         if isinstance(default, bool):
             group.add_argument(_flag(key), dest=key, help=about, action=argparse.BooleanOptionalAction)
@@ -138,8 +157,27 @@ def _conversation_parser(run: Callable[..., None], fmt: ChatFormatter | None) ->
     return parser
 
 
+def _request(
+    parser: _Parser, argv: Sequence[str]
+) -> tuple[argparse.Namespace, ChatFormatter, object, object, dict[str, object]]:
+    """Return the arguments, the format, and what the file and the flags ask it to render."""
+    # Not intermixed, Python 3.10 to 3.12 would refuse a FILE that follows a flag.
+    args, unknown = parser.parse_known_intermixed_args(argv)
+    fmt = get(args.name)
+    options = _options(fmt)
+    flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+    if flags:
+        own = ", ".join(map(_flag, options))
+        raise ChatFormatError(f"{fmt.name} has no {', '.join(flags)}; its options are {own}")
+    if unknown:
+        parser.error(f"expected one FILE, got also {', '.join(unknown)}")
+    messages, tools, keywords = _conversation(_read_json(args.file), fmt.name, options)
+    keywords.update((key, getattr(args, key)) for key in options if getattr(args, key) is not None)
+    return args, fmt, messages, tools, keywords
+
+
 def _options(fmt: ChatFormatter | None) -> dict[str, object]:
-    defaults: dict[str, object] = {"add_generation_prompt": False}
+    defaults: dict[str, object] = {"add_generation_prompt": False, "continue_final_message": False}
     if fmt:
         parameters = inspect.signature(fmt.render).parameters
         defaults.update((key, parameters[key].default) for key in fmt.variables)
@@ -199,9 +237,9 @@ def _conversation(
     if unknown:
         problem = f"{name} has no {', '.join(unknown)}; it has {', '.join(options)}"
         raise ChatFormatError(problem, "chat_template_kwargs")
-    if "add_generation_prompt" in given:
-        asked = _checked(given["add_generation_prompt"], bool, "add_generation_prompt")
-        keywords = {"add_generation_prompt": asked, **keywords}
+    for key in _ENDS:
+        if key in given:
+            keywords = {key: _checked(given[key], bool, key), **keywords}
     # The options' values are the format's to judge: a template takes any value for a truth.
     return messages, tools, keywords
 

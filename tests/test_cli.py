@@ -238,7 +238,7 @@ INPUT_ERRORS: dict[str, tuple[object, str]] = {
         {"messages": [], "chat_template_kwargs": {"bos_token": "", "enable_thinking": True, "a\n": 1}},
         (
             "chat_template_kwargs: hebatron has no 'bos_token', 'a\\n'; "
-            "it has add_generation_prompt, enable_thinking, truncate_history_thinking"
+            "it has add_generation_prompt, continue_final_message, enable_thinking, truncate_history_thinking"
         ),
     ),
     "lone_surrogate": (
@@ -281,15 +281,15 @@ def test_what_the_format_refuses_is_one_line_with_its_place(env: dict[str, str])
         (
             ["render", "hebatron", "--bos-token", "x"],
             (
-                "hebatron has no --bos-token; beside --json it has "
-                "--add-generation-prompt, --enable-thinking, --truncate-history-thinking"
+                "hebatron has no --bos-token; its options are "
+                "--add-generation-prompt, --continue-final-message, --enable-thinking, --truncate-history-thinking"
             ),
         ),
         (
             ["render", "ministral-3", "--bos=x", "--no-enable-thinking"],
             (
-                "ministral-3 has no --bos, --no-enable-thinking; beside --json it has "
-                "--add-generation-prompt, --bos-token, --eos-token"
+                "ministral-3 has no --bos, --no-enable-thinking; its options are "
+                "--add-generation-prompt, --continue-final-message, --bos-token, --eos-token"
             ),
         ),
         (
@@ -427,11 +427,11 @@ def test_flags_and_defaults_are_read_off_render(
 ) -> None:
     defaults = chatformats.get("ministral-3").render.__kwdefaults__
     assert defaults is not None
-    monkeypatch.setitem(defaults, "bos_token", "100 %s")  # argparse would fill in the %s
+    monkeypatch.setitem(defaults, "bos_token", "100 %%")  # of which argparse would print one
     with pytest.raises(SystemExit) as info:
         main(["render", "ministral-3", "--help"])
     assert info.value.code == 0
-    assert "default: '100 %s'" in capsys.readouterr().out
+    assert "default: '100 %%'" in capsys.readouterr().out
 
 
 def test_example_of_the_help_runs() -> None:
