@@ -68,10 +68,13 @@ class ChatFormatter(Protocol):
     ) -> Rendered:
         """Return the same prompt as ``render``, which knows who wrote each of its characters."""
 
-    def conversation(self, messages: Messages = (), tools: Tools | None = None) -> Conversation:
+    def conversation(
+        self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+    ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new.
 
-        It takes the template's variables too, as ``render`` does.
+        With ``segments`` it keeps who wrote what, for its ``render_segments``. It takes the template's
+        variables too, as ``render`` does.
         """
 
     def is_prefix_stable(self) -> bool:
