@@ -13,22 +13,25 @@ before the last one is settled; what a template goes back for (``_rewrites``) is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from .errors import ChatFormatError
-from .formatter import Sink
+from .formatter import ChatFormatter, Sink
+from .spans import Rendered, Segment, SpanSink
 from .values import as_messages, is_mapping, roles_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Final, Literal, TypeAlias, overload
+    from typing import Final, Literal, Protocol, TypeAlias, overload
 
     from .messages import Messages, Tools
 
     Message: TypeAlias = Mapping[str, object]
     # The newest first: a fork shares what came before it.
     Linked: TypeAlias = tuple[Message, "Linked"] | None
+else:
+    Protocol = object
 
 # Settled text is joined to pieces of at least this many characters: adding to one of them copies it, which
 # takes 0.2 µs, and a piece of its own for each message would double what a short one takes.
@@ -79,7 +82,7 @@ class Recent(Sequence[Any]):
         return Recent(roles_of(self.items, self.base), self.base)
 
 
-class Resumable(Protocol):
+class Resumable(ChatFormatter, Protocol):
     """What a conversation asks of a format."""
 
     def _resume(
@@ -122,6 +125,14 @@ class _Chunk(NamedTuple):
     text: str
 
 
+class _Written(NamedTuple):
+    """The segments of settled turns, and which messages they leave out, linked as the chunks are."""
+
+    before: _Written | None
+    segments: list[Segment]
+    dropped: list[int]
+
+
 class _Place(NamedTuple):
     """A place between two messages, and how to go on from there."""
 
@@ -130,6 +141,7 @@ class _Place(NamedTuple):
     state: Any
     # The message before: a tool's turn goes on where it is a tool's too.
     previous: tuple[Message, ...]
+    written: _Written | None = None
 
 
 class _NotingSink(Sink):
@@ -145,6 +157,26 @@ class _NotingSink(Sink):
             self.marks.append(len(self.pieces))
             yield turn
         self.marks.append(len(self.pieces))
+
+    def text(self, start: int, end: int | None = None) -> str:
+        return "".join(self.pieces[start:end])
+
+
+class _NotingSpanSink(SpanSink):
+    """Notes the same in counts of segments."""
+
+    __slots__ = ("first", "marks")
+
+    def turns(self, messages: Messages, first: int) -> Iterator[tuple[int, Message]]:
+        self.first = first
+        self.marks: list[int] = []
+        for turn in super().turns(messages, first):
+            self.marks.append(len(self._segments))
+            yield turn
+        self.marks.append(len(self._segments))
+
+    def text(self, start: int, end: int | None = None) -> str:
+        return "".join([text for texts, *_ in self._segments[start:end] for text in texts])
 
 
 class Conversation:
@@ -171,24 +203,33 @@ class Conversation:
         "_formatter",
         "_given",
         "_head",
+        "_head_segments",
         "_heading",
         "_held",
         "_options",
         "_pending",
         "_place",
         "_rewrites",
+        "_segments",
         "_tools",
         "_written",
     )
 
     def __init__(
-        self, formatter: Resumable, messages: Messages, tools: Tools | None, *options: object
+        self,
+        formatter: Resumable,
+        messages: Messages,
+        tools: Tools | None,
+        *options: object,
+        segments: bool,
     ) -> None:
         self._formatter = formatter
         self._tools = tools
         self._options = options
         self._rewrites = formatter._rewrites(*options)
+        self._segments = segments
         self._head = ""
+        self._head_segments: list[Segment] = []
         # The messages that the head gathers, with their indices.
         self._heading: tuple[tuple[int, Message], ...] = ()
         # Where the pending messages begin. There is no state until there is something to render.
@@ -219,7 +260,7 @@ class Conversation:
             return
         place, older, held = self._place, self._pending, self._held
         begun = place.state is not None
-        head, heading = self._head, self._heading
+        head, heading, head_segments = self._head, self._heading, self._head_segments
         turning = None
         if self._rewrites:
             for index, message in enumerate(new, len(self)):
@@ -229,13 +270,13 @@ class Conversation:
                 elif rewritten == "turns":
                     turning = index
             if begun and heading is not self._heading:
-                head = self._head_with(heading, len(self) + len(new))
+                head, head_segments = self._head_with(heading, len(self) + len(new))
             if turning is not None:
                 place = self._checkpoint
                 older = (*_oldest_first(held), *older)
                 held = None
         recent = Recent([*place.previous, *older, *new], place.turn - len(place.previous))
-        out = _NotingSink()
+        out = _NotingSpanSink(recent) if self._segments else _NotingSink()
         try:
             self._resume(out, recent, place, False)
         except ChatFormatError as error:
@@ -254,16 +295,21 @@ class Conversation:
                 self._unsettle(len(head) + _end(place.body))
             self._heading = heading
             self._head = head
+            self._head_segments = head_segments
         state = self._formatter._state(recent, place.turn, place.state, *self._options)
         if not begun:
-            self._head = "".join(out.pieces[: out.marks[0]])
-            place = self._checkpoint = _Place(None, out.first, state, ())
+            self._head = out.text(0, out.marks[0])
+            written = None
+            if isinstance(out, _NotingSpanSink):
+                self._head_segments = out.segments(0, out.marks[0])
+                written = _Written(None, [], out.left_out([], 0, out.first))
+            place = self._checkpoint = _Place(None, out.first, state, (), written)
         if turning is not None:
             place = self._checkpoint = _settle(place, out, recent, turning, state)
         last = max(recent.base + len(recent.items) - 1, out.first)
         self._place = _settle(place, out, recent, last, state)
         self._pending = tuple(recent.items[last - recent.base :])
-        self._written = (False, "".join(out.pieces[out.marks[last - out.first] :]))
+        self._written = (False, out.text(out.marks[last - out.first]))
         if self._rewrites and "turns" in self._rewrites.values():
             for message in recent[place.turn : last]:
                 held = (message, held)
@@ -280,6 +326,37 @@ class Conversation:
         common = known + _common_prefix(given, text[known:])
         self._common = common if self._common is None else min(common, self._common)
         return text
+
+    def render_segments(self, *, add_generation_prompt: bool = False) -> Rendered:
+        """Return the whole prompt, which knows who wrote each of its characters.
+
+        That is for conversations made with ``segments=True``, which keep them; raises ValueError for others.
+        """
+        if not self._segments:
+            raise ValueError("the conversation does not keep segments: make it with segments=True")
+        place = self._place
+        recent = Recent([*place.previous, *self._pending], place.turn - len(place.previous))
+        out = SpanSink(recent)
+        self._resume(out, recent, place, add_generation_prompt)
+        parts = []
+        dropped = []
+        written = place.written
+        while written is not None:
+            parts.append(written.segments)
+            dropped.append(written.dropped)
+            written = written.before
+        segments = list(self._head_segments)
+        for part in reversed(parts):
+            segments += part
+        tail = out.segments()
+        dropped.insert(0, out.left_out(tail, place.turn, len(self)))
+        if segments and tail and tail[0].origin != "control" and segments[-1][1:] == tail[0][1:]:
+            # Between them, no message has left anything.
+            segments[-1] = segments[-1]._replace(text=segments[-1].text + tail.pop(0).text)
+        segments += tail
+        printed = {segment.message for segment in self._head_segments if segment.origin == "content"}
+        left_out = [index for part in reversed(dropped) for index in part if index not in printed]
+        return Rendered(self._formatter, tuple(segments), left_out)
 
     def delta(self, *, add_generation_prompt: bool = False) -> Delta:
         """Return how the prompt follows from the one that the last delta made, at first from ``""``.
@@ -325,12 +402,18 @@ class Conversation:
         sampled, closed, behind = completion.rpartition(marker) if marker else (completion, "", "")
         if not closed or behind.strip():
             sampled, closed, behind = completion, "", ""
+        branch._segments = False
         branch.extend([self._formatter._as_message(sampled, tail), *new_messages])
         keep, text = branch.delta(add_generation_prompt=True)
-        written = sampled if text.startswith(sampled) else sampled.rstrip()
-        if keep < len(self._head) + _end(self._place.body) + len(tail) or not text.startswith(written):
+        if keep < len(self._head) + _end(self._place.body) + len(tail):
             return None
-        text = text[len(written) :]
+        if not text.startswith(sampled):
+            # The template may have trimmed it: then only its end-of-turn marker follows.
+            sampled = sampled.rstrip()
+            rest = text[len(sampled) :].lstrip()
+            if not (marker and text.startswith(sampled) and rest.startswith(marker)):
+                return None
+        text = text[len(sampled) :]
         if closed:
             between, _, text = text.partition(marker)
             if between.strip() or not text.startswith(behind):
@@ -347,14 +430,16 @@ class Conversation:
             out, recent, place.turn, place.state, add_generation_prompt, self._tools, *self._options
         )
 
-    def _head_with(self, heading: tuple[tuple[int, Message], ...], count: int) -> str:
+    def _head_with(self, heading: tuple[tuple[int, Message], ...], count: int) -> tuple[str, list[Segment]]:
         # The other messages print nothing into the head; errors find these under their own indices.
         messages: list[Message] = [{}] * count
         for index, message in heading:
             messages[index] = message
-        out = _NotingSink()
-        self._resume(out, Recent(messages, 0), _Place(None, 0, None, ()), False)
-        return "".join(out.pieces[: out.marks[0]])
+        recent = Recent(messages, 0)
+        out = _NotingSpanSink(recent) if self._segments else _NotingSink()
+        self._resume(out, recent, _Place(None, 0, None, ()), False)
+        segments = out.segments(0, out.marks[0]) if isinstance(out, _NotingSpanSink) else []
+        return out.text(0, out.marks[0]), segments
 
     def _tail(self, add_generation_prompt: bool) -> str:
         prompt = bool(add_generation_prompt)
@@ -386,16 +471,23 @@ class Conversation:
             self._given = (length, self._settled_from(length)[: settled - length] + tail)
 
 
-def _settle(place: _Place, out: _NotingSink, recent: Recent, index: int, state: Any) -> _Place:
+def _settle(
+    place: _Place, out: _NotingSink | _NotingSpanSink, recent: Recent, index: int, state: Any
+) -> _Place:
     """Return the place at a message's index: what was written from the other place up to it is settled."""
+    start, end = out.marks[place.turn - out.first], out.marks[index - out.first]
     body = place.body
-    text = "".join(out.pieces[out.marks[place.turn - out.first] : out.marks[index - out.first]])
+    text = out.text(start, end)
     if body is not None and len(body.text) < _CHUNK:
         body = _Chunk(body.before, body.start, body.text + text)
     elif text:
         body = _Chunk(body, _end(body), text)
+    written = place.written
+    if isinstance(out, _NotingSpanSink):
+        segments = out.segments(start, end)
+        written = _Written(written, segments, out.left_out(segments, place.turn, index))
     before = index - 1 - recent.base
-    return _Place(body, index, state, (recent.items[before],) if before >= 0 else ())
+    return _Place(body, index, state, (recent.items[before],) if before >= 0 else (), written)
 
 
 def _end(chunk: _Chunk | None) -> int:

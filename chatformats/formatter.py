@@ -85,10 +85,13 @@ class ChatFormatter(Protocol):
     def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
         """Return a parser that reads a completion in chunks, with the same result in any chunks."""
 
-    def conversation(self, messages: Messages = (), tools: Tools | None = None) -> Conversation:
+    def conversation(
+        self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+    ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new.
 
-        It takes the template's variables too, as ``render`` does.
+        With ``segments`` it keeps who wrote what, for its ``render_segments``. It takes the template's
+        variables too, as ``render`` does.
         """
 
     def is_prefix_stable(self) -> bool:

@@ -101,6 +101,13 @@ def assert_renders(name: str, branch: Branch, prompt: bool, growth: Growth, ways
     if not isinstance(wanted, str):
         assert delta == wanted
         return
+    if growth.seed % 2 == 0:
+        segments: Any = chatformats.get(name).render_segments
+        alone = segments(branch.accepted, growth.tools, **options, **growth.variables)
+        grown = branch.chat.render_segments(**options)
+        assert grown.text == wanted
+        assert grown.segments == alone.segments
+        assert grown.dropped == alone.dropped
     ways["delta"] += 1
     assert branch.previous[: delta.keep] + delta.text == wanted
     given = [branch.previous, wanted]
@@ -115,7 +122,8 @@ def assert_renders(name: str, branch: Branch, prompt: bool, growth: Growth, ways
 def assert_grows(name: str, growth: Growth, ways: Counter[str]) -> None:
     random = Random(growth.seed)
     make: Any = chatformats.get(name).conversation
-    branch = Branch(make((), growth.tools, **growth.variables), [], "")
+    segments = growth.seed % 2 == 0
+    branch = Branch(make((), growth.tools, segments=segments, **growth.variables), [], "")
     branches = [branch]
     left = growth.messages
     while left:
@@ -316,6 +324,12 @@ def test_memory_of_one_long_turn() -> None:
     finally:
         tracemalloc.stop()
     assert held < 2 * sys.getsizeof(chat.render())
+
+
+def test_segments_are_kept_where_they_are_asked_for() -> None:
+    chat = chatformats.get("glm4-tools").conversation([USER])
+    with pytest.raises(ValueError, match="segments=True"):
+        chat.render_segments()
 
 
 def test_formatters_hold_nothing_of_a_conversation() -> None:

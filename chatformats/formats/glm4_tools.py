@@ -105,11 +105,13 @@ class GLM4ToolsFormatter:
         self,
         messages: Messages = (),
         tools: Tools | None = None,
+        *,
+        segments: bool = False,
     ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new."""
         from ..conversation import Conversation
 
-        return Conversation(self, messages, tools)
+        return Conversation(self, messages, tools, segments=segments)
 
     def is_prefix_stable(self) -> bool:
         """Say whether appended messages ever change the prompt before them: they do not."""

@@ -130,11 +130,14 @@ class HebatronFormatter:
         *,
         enable_thinking: bool = True,
         truncate_history_thinking: bool = True,
+        segments: bool = False,
     ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new."""
         from ..conversation import Conversation
 
-        return Conversation(self, messages, tools, enable_thinking, truncate_history_thinking)
+        return Conversation(
+            self, messages, tools, enable_thinking, truncate_history_thinking, segments=segments
+        )
 
     def is_prefix_stable(
         self, *, enable_thinking: bool = True, truncate_history_thinking: bool = True

@@ -107,11 +107,12 @@ class JoyAILLMFlashFormatter:
         tools: Tools | None = None,
         *,
         bos_token: str = "",
+        segments: bool = False,
     ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new."""
         from ..conversation import Conversation
 
-        return Conversation(self, messages, tools, bos_token)
+        return Conversation(self, messages, tools, bos_token, segments=segments)
 
     def is_prefix_stable(self, *, bos_token: str = "") -> bool:
         """Say whether appended messages ever change the prompt before them: they do.

@@ -162,11 +162,12 @@ class Ministral3Formatter:
         *,
         bos_token: str = "<s>",
         eos_token: str = "</s>",
+        segments: bool = False,
     ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new."""
         from ..conversation import Conversation
 
-        return Conversation(self, messages, tools, bos_token, eos_token)
+        return Conversation(self, messages, tools, bos_token, eos_token, segments=segments)
 
     def is_prefix_stable(self, *, bos_token: str = "<s>", eos_token: str = "</s>") -> bool:
         """Say whether appended messages ever change the prompt before them: they do not."""

@@ -102,11 +102,12 @@ class NemotronNanoV2Formatter:
         tools: Tools | None = None,
         *,
         continue_final_message: bool = False,
+        segments: bool = False,
     ) -> Conversation:
         """Return a conversation that grows: rendering it again costs only what is new."""
         from ..conversation import Conversation
 
-        return Conversation(self, messages, tools, continue_final_message)
+        return Conversation(self, messages, tools, continue_final_message, segments=segments)
 
     def is_prefix_stable(self, *, continue_final_message: bool = False) -> bool:
         """Say whether appended messages ever change the prompt before them: they do.

@@ -121,7 +121,9 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
             raise NotImplementedError
 
-        def conversation(self, messages: Messages = (), tools: Tools | None = None) -> Conversation:
+        def conversation(
+            self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+        ) -> Conversation:
             raise NotImplementedError
 
         def is_prefix_stable(self) -> bool:
