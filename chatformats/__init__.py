@@ -14,4 +14,19 @@ __all__ = (
     "find_control_tokens",
     "get",
     "names",
+    "normalize",
 )
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .normalization import normalize
+else:
+
+    def __getattr__(name: str) -> object:
+        # It loads json, which takes several times as long as the package.
+        if name == "normalize":
+            from .normalization import normalize as value
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return value

@@ -61,6 +61,7 @@ class GLM4ToolsFormatter:
     variables = ()
     # None of GLM-4's own tokens is in what this template writes.
     control_tokens = ()
+    content_parts = ()
 
     def render(
         self,

@@ -72,6 +72,7 @@ class HebatronFormatter:
         "<tool_response>",
         "</tool_response>",
     )
+    content_parts = ()
 
     def render(
         self,

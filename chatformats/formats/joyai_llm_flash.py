@@ -56,6 +56,7 @@ class JoyAILLMFlashFormatter:
     template = "jdopensource/JoyAI-LLM-Flash-FP8's own"
     variables = ("bos_token",)
     control_tokens = (_USER, _ASSISTANT, _END_OF_THOUGHT, _END_OF_SENTENCE, "<tool_call>", "</tool_call>")
+    content_parts = ()
 
     def render(
         self,

@@ -59,6 +59,7 @@ class NemotronNanoV2Formatter:
     template = "llama.cpp's for NVIDIA Nemotron Nano v2; NVIDIA's own repositories ship slightly other ones"
     variables = ("continue_final_message",)
     control_tokens = ("<SPECIAL_10>", _TURN, _END_OF_TURN)
+    content_parts = ()
 
     def render(
         self,
@@ -217,7 +218,8 @@ def _switches(sequence: Messages, roles: list[object]) -> tuple[bool, bool]:
                 elif "/no_think" in text:
                     thinking, switched = False, True
             except TypeError as error:
-                raise expected("a string", text, ("messages", index, "content")) from error
+                hint = "normalize() drops it" if text is None else ""
+                raise expected("a string", text, ("messages", index, "content"), hint) from error
     return thinking, switched
 
 

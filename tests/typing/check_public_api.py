@@ -7,7 +7,7 @@ Each ``type: ignore[code]`` is an error that a caller must see: an unused one fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from chatformats import (
     find_control_tokens,
     get,
     names,
+    normalize,
 )
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
@@ -45,6 +46,7 @@ from chatformats.messages import (
     Tools,
     UserMessage,
 )
+from chatformats.normalization import Normalized
 from chatformats.spans import Injection, Rendered, Segment
 
 
@@ -75,6 +77,7 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         template = "my own"
         variables = ("greeting",)
         control_tokens = ("<end>",)
+        content_parts = ("user",)
 
         def render(
             self,
@@ -103,6 +106,7 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         template = "nobody's"
         variables = ()
         control_tokens = ()
+        content_parts = ()
 
         def render(
             self,
@@ -225,6 +229,19 @@ def segments_say_who_wrote_what(
     rendered.spans(origin="caller")  # type: ignore[arg-type]
     HebatronFormatter().render_segments(messages, enable_thinking=False)
     HebatronFormatter().render_segments(messages, bos_token="")  # type: ignore[call-arg]
+
+
+def what_clients_send_is_normalized(formatter: ChatFormatter, request: object, sent: Iterator[object]) -> str:
+    normalized = normalize(sent, formatter, merge_consecutive=True, join_text=None)
+    assert_type(normalized, Normalized)
+    assert_type(normalized[0], dict[str, object])
+    assert_type(normalized.problems, list[ChatFormatError])
+    assert_type(normalized.problems[0].hint, str)
+    assert_type(formatter.content_parts, tuple[str, ...])
+    normalize(request)  # type: ignore[arg-type]  # not known to be a sequence
+    normalize([], "hebatron")  # type: ignore[arg-type]  # a formatter, not its name
+    normalize([], merge=True)  # type: ignore[call-arg]
+    return formatter.render(normalize([{"role": "user", "content": "Hi"}]))
 
 
 def errors_say_what_and_where(formatter: ChatFormatter, messages: Messages) -> str:
