@@ -48,9 +48,8 @@ def to_terminal(rendered: Rendered) -> str:
             if segment.generated:
                 style += ";" + _UNDERLINED
         # Line by line: a style that is left open over a line's end colours the rest of the screen.
-        for line in text.splitlines(keepends=True):
-            body = line.rstrip("\r\n")
-            shown.append(f"\x1b[{style}m{_visible(body)}\x1b[0m{line[len(body) :]}" if body else line)
+        lines = _visible(text).split("\n")
+        shown.append("\n".join([f"\x1b[{style}m{line}\x1b[0m" if line else "" for line in lines]))
     return "".join(shown)
 
 
