@@ -10,11 +10,13 @@ import pickle
 from types import MappingProxyType
 from typing import Any
 
+import hypothesis
 import pytest
 
 import chatformats
 from chatformats import ChatFormatError, normalize
 
+from . import strategies
 from .cases import ASSISTANT, USER, conversations
 
 MINISTRAL = chatformats.get("ministral-3")
@@ -336,3 +338,55 @@ def test_an_error_names_the_rule_that_prevents_it(name: str, messages: list[Any]
     assert str(info.value) == sentence
     assert str(pickle.loads(pickle.dumps(info.value))) == sentence
     assert (f" ({info.value.hint})" in sentence) == sentence.endswith(")")
+
+
+def refusal(name: str, messages: Any, case: dict[str, Any]) -> ChatFormatError | None:
+    try:
+        chatformats.get(name).render(messages, **case)
+    except ChatFormatError as error:
+        return error
+    return None
+
+
+def with_rule(name: str, messages: Any, rule: str) -> Any:
+    return normalize(
+        messages, chatformats.get(name), **{**NOTHING, rule: "\n" if rule == "join_text" else True}
+    )
+
+
+RULES_OF_HINTS = {
+    "normalize() parses it": "parse_arguments",
+    "normalize() makes it one": "objects",
+    "normalize() joins its text parts": "join_text",
+    "normalize() drops it": "drop_none",
+    "normalize() reads it as system": "developer_as_system",
+    "normalize(merge_consecutive=True) merges the two": "merge_consecutive",
+    "normalize(fold_system=True) puts it into the next user message": "fold_system",
+}
+# The others change roles and order, which by chance may hide any fault: only a refused role names them.
+RULES_OF_VALUES = RULES_ON - {"developer_as_system"}
+
+
+@pytest.mark.parametrize("name", chatformats.names())
+def test_hints_are_true_and_none_is_left_out(name: str, derandomize: bool, conversations: int) -> None:
+    @hypothesis.settings(
+        max_examples=conversations // 4, derandomize=derandomize, database=None, deadline=None
+    )
+    @hypothesis.given(strategies.well_formed(name) | strategies.malformed(name))
+    def check(conversation: strategies.Conversation) -> None:
+        messages, case = conversation.messages, {"tools": conversation.tools, **conversation.variables}
+        error = refusal(name, messages, case)
+        if error is None or not isinstance(messages, (list, tuple)):
+            return
+        for rule in RULES_ON | RULES_OFF:
+            try:
+                after = refusal(name, with_rule(name, messages, rule), case)
+            except ChatFormatError:
+                return
+            if RULES_OF_HINTS.get(error.hint) == rule:
+                # Another may be behind it.
+                assert after is None or (after.path, after.problem) != (error.path, error.problem), rule
+            elif rule in RULES_OF_VALUES or error.path.endswith(".role"):
+                assert after is not None or error.hint, (rule, str(error))
+
+    check()
