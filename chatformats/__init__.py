@@ -5,7 +5,7 @@
 from .control_tokens import find_control_tokens
 from .errors import ChatFormatError, TemplateRaisedError
 from .formatter import ChatFormatter
-from .registry import get, names
+from .registry import get, names, register
 
 __all__ = (
     "ChatFormatError",
@@ -15,6 +15,7 @@ __all__ = (
     "get",
     "names",
     "normalize",
+    "register",
 )
 __version__ = "0.1.0"
 

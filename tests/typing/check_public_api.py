@@ -22,12 +22,15 @@ from chatformats import (
     get,
     names,
     normalize,
+    register,
 )
+from chatformats.base import BaseFormatter
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
 from chatformats.formats.joyai_llm_flash import JoyAILLMFlashFormatter
 from chatformats.formats.ministral_3 import Ministral3Formatter
 from chatformats.formats.nemotron_nano_v2 import NemotronNanoV2Formatter
+from chatformats.formatter import Sink
 from chatformats.messages import (
     AssistantMessage,
     ContentPart,
@@ -129,6 +132,34 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         Ministral3Formatter(),
         NemotronNanoV2Formatter(),
     )
+
+
+def a_format_of_ones_own_needs_a_name_and_write() -> ChatFormatter:
+    class Mine(BaseFormatter):
+        name = "mine"
+
+        def write(
+            self,
+            out: Sink,
+            messages: Messages,
+            tools: Tools | None,
+            add_generation_prompt: bool,
+            *,
+            greeting: str = "Hello",
+        ) -> None:
+            out.scaffold(greeting)
+
+    class WithoutWrite(BaseFormatter):
+        name = "without-write"
+
+    register("mine", Mine)
+    register("also-mine", lambda: Mine())
+    register("mine", Mine())  # type: ignore[arg-type]  # the class, not a formatter
+    register("other", dict)  # type: ignore[arg-type]
+    WithoutWrite()  # type: ignore[abstract]
+    assert_type(Mine().render([], greeting="Hi"), str)
+    assert_type(Mine().render_segments([]), Rendered)
+    return Mine()
 
 
 def the_templates_variables_are_keywords(messages: Messages) -> None:
