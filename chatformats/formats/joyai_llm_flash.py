@@ -20,7 +20,15 @@ import json
 from ..errors import ChatFormatError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, has_elements, is_mapping, iterated, roles_of, to_str
+from ..values import (
+    as_messages,
+    fields,
+    has_elements,
+    is_mapping,
+    iterated,
+    roles_of,
+    to_str,
+)
 from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False

@@ -8,6 +8,7 @@ Each ``type: ignore[code]`` is an error that a caller must see: an unused one fa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,8 @@ from chatformats import (
     ChatFormatter,
     TemplateRaisedError,
     find_control_tokens,
+    for_template,
+    for_tokenizer_config,
     get,
     names,
     normalize,
@@ -72,6 +75,18 @@ def a_name_from_elsewhere_has_the_protocol(name: str) -> str:
     formatter.name = "other"  # type: ignore[misc]  # read-only
     get(3)  # type: ignore[call-overload]  # a name is a string
     return formatter.render([], None, add_generation_prompt=True)
+
+
+def a_template_has_a_formatter_or_none(source: str, config: Mapping[str, object], path: Path) -> str | None:
+    assert_type(for_template(source), ChatFormatter | None)
+    assert_type(chatformats.for_tokenizer_config(config), ChatFormatter | None)
+    assert_type(for_tokenizer_config(path, template="tool_use"), ChatFormatter | None)
+    for_template(source.encode())  # type: ignore[arg-type]
+    for_tokenizer_config(None)  # type: ignore[arg-type]
+    chatformats.for_no_such_thing()  # type: ignore[attr-defined]  # what is loaded late hides no typing error
+    formatter = for_tokenizer_config(str(path))
+    formatter.render([])  # type: ignore[union-attr]  # it may be None
+    return formatter.render([]) if formatter else None
 
 
 def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: The chatformats authors
+"""A formatter with other defaults: the tokens of one tokenizer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .spans import Rendered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .formatter import ChatFormatter
+    from .messages import Messages, Tools
+
+
+class BoundFormatter:
+    """Render with ``formatter``, and with ``options`` where a call does not give them.
+
+    It is a ``ChatFormatter`` itself, so that who calls ``render`` cannot forget the options.
+
+    >>> import chatformats
+    >>> fmt = BoundFormatter(chatformats.get("ministral-3"), bos_token="<bos>")
+    >>> fmt.render([{"role": "system", "content": "Be brief."}])
+    '<bos>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT]'
+    """
+
+    __slots__ = (
+        "content_parts",
+        "control_tokens",
+        "formatter",
+        "name",
+        "options",
+        "render",
+        "template",
+        "variables",
+    )
+
+    render: Callable[..., str]
+
+    def __init__(self, formatter: ChatFormatter, **options: str) -> None:
+        self.formatter = formatter
+        self.options = options
+        self.name = formatter.name
+        self.template = formatter.template
+        self.variables = formatter.variables
+        self.content_parts = formatter.content_parts
+        # A partial is called in C: a method that forwards keywords would take three times as long.
+        render: Callable[..., str] = formatter.render
+        self.render = partial(render, **options)
+        defaults = formatter.render.__kwdefaults__ or {}
+        replaced = [defaults[key] for key in options]
+        kept = [token for token in formatter.control_tokens if token not in replaced]
+        self.control_tokens = tuple(dict.fromkeys((*kept, *filter(None, options.values()))))
+
+    def render_segments(
+        self,
+        messages: Messages,
+        tools: Tools | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        **variables: Any,
+    ) -> Rendered:
+        """Return the same prompt as ``render``, which knows who wrote each of its characters."""
+        rendered = self.formatter.render_segments(
+            messages,
+            tools,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            **{**self.options, **variables},
+        )
+        # Of the same text, with these control tokens.
+        return Rendered(self, rendered.segments, rendered.dropped)
