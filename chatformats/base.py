@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
     from .spans import Rendered
 
 
@@ -41,6 +42,7 @@ class BaseFormatter(ABC):
     variables: tuple[str, ...] = ()
     control_tokens: tuple[str, ...] = ()
     content_parts: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -101,3 +103,20 @@ class BaseFormatter(ABC):
         out = SpanSink(messages, add_generation_prompt, continue_final_message)
         self.write(out, out.messages, tools, add_generation_prompt, **variables)
         return out.rendered(self)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read what a model wrote: see ``parser``."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks.
+
+        It knows ``stop`` and think tags; a format with tool calls returns its own.
+        """
+        from .parsing import Parser
+
+        return Parser(self.stop, prompt, tools)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .formatter import ChatFormatter
     from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
 
 
 class BoundFormatter:
@@ -35,6 +36,7 @@ class BoundFormatter:
         "name",
         "options",
         "render",
+        "stop",
         "template",
         "variables",
     )
@@ -55,6 +57,8 @@ class BoundFormatter:
         replaced = [defaults[key] for key in options]
         kept = [token for token in formatter.control_tokens if token not in replaced]
         self.control_tokens = tuple(dict.fromkeys((*kept, *filter(None, options.values()))))
+        written = {defaults[key]: token for key, token in options.items()}
+        self.stop = tuple(filter(None, (written.get(token, token) for token in formatter.stop)))
 
     def render_segments(
         self,
@@ -75,3 +79,15 @@ class BoundFormatter:
         )
         # Of the same text, with these control tokens.
         return Rendered(self, rendered.segments, rendered.dropped)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read what a model wrote, which ends at this formatter's ``stop``."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        return type(self.formatter.parser())(self.stop, prompt, tools)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _TOOL_INSTRUCTION: Final = """\
@@ -62,6 +63,7 @@ class GLM4ToolsFormatter:
     # None of GLM-4's own tokens is in what this template writes.
     control_tokens = ()
     content_parts = ()
+    stop = ()
 
     def render(
         self,
@@ -146,3 +148,17 @@ class GLM4ToolsFormatter:
                 raise ChatFormatError("expected a message to answer", "messages")
             if role != "assistant":
                 scaffold(_ANSWER)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.glm4_tools import GLM4ToolsParser
+
+        return GLM4ToolsParser(self.stop, prompt, tools)

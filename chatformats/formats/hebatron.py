@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _IDENTITY: Final = """\
@@ -81,6 +82,7 @@ class HebatronFormatter:
         "</tool_response>",
     )
     content_parts = ()
+    stop = (_END,)
 
     def render(
         self,
@@ -235,6 +237,20 @@ class HebatronFormatter:
                 scaffold("\n")
             else:
                 control(_END_THINK)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.function_tags import HebatronParser
+
+        return HebatronParser(self.stop, prompt, tools)
 
 
 def _write_assistant(

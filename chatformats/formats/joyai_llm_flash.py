@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _DEFAULT_SYSTEM_PROMPT: Final = (
@@ -65,6 +66,7 @@ class JoyAILLMFlashFormatter:
     variables = ("bos_token",)
     control_tokens = (_USER, _ASSISTANT, _END_OF_THOUGHT, _END_OF_SENTENCE, "<tool_call>", "</tool_call>")
     content_parts = ()
+    stop = (_END_OF_SENTENCE,)
 
     def render(
         self,
@@ -167,6 +169,20 @@ class JoyAILLMFlashFormatter:
         if add_generation_prompt:
             control(_ASSISTANT)
             control(_END_OF_THOUGHT)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.function_tags import JoyAILLMFlashParser
+
+        return JoyAILLMFlashParser(self.stop, prompt, tools)
 
 
 def _write_systems(out: Sink, sequence: Messages, roles: list[object]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _DEFAULT_SYSTEM_MESSAGE: Final = """\
@@ -106,6 +107,7 @@ class Ministral3Formatter:
         "[/TOOL_RESULTS]",
     )
     content_parts = ("system", "user", "assistant")
+    stop = ("</s>",)
 
     def render(
         self,
@@ -228,6 +230,20 @@ class Ministral3Formatter:
                 )
             else:
                 raise expected("a string", role, ("messages", index, "role"))
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.ministral_3 import Ministral3Parser
+
+        return Ministral3Parser(self.stop, prompt, tools)
 
 
 def _check_alternation(sequence: Messages, roles: list[object], first: int) -> None:

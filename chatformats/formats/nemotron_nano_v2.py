@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _TURN: Final = "<SPECIAL_11>"
@@ -60,6 +61,7 @@ class NemotronNanoV2Formatter:
     variables = ("continue_final_message",)
     control_tokens = ("<SPECIAL_10>", _TURN, _END_OF_TURN)
     content_parts = ()
+    stop = (_END_OF_TURN,)
 
     def render(
         self,
@@ -203,6 +205,20 @@ class NemotronNanoV2Formatter:
             reply_control(_END_OF_TURN)
             scaffold("\n\n")
         out.turn(None)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.nemotron_nano_v2 import NemotronNanoV2Parser
+
+        return NemotronNanoV2Parser(self.stop, prompt, tools)
 
 
 def _switches(sequence: Messages, roles: list[object]) -> tuple[bool, bool]:

@@ -53,6 +53,18 @@ from chatformats.messages import (
     UserMessage,
 )
 from chatformats.normalization import Normalized
+from chatformats.parsing import (
+    ArgumentsDelta,
+    ContentDelta,
+    Event,
+    ParsedMessage,
+    ParsedToolCall,
+    Parser,
+    Problem,
+    ReasoningDelta,
+    ToolCallBegin,
+    ToolCallDone,
+)
 from chatformats.spans import Injection, Rendered, Segment
 
 
@@ -96,6 +108,7 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         variables = ("greeting",)
         control_tokens = ("<end>",)
         content_parts = ("user",)
+        stop = ("<end>",)
 
         def render(
             self,
@@ -119,6 +132,14 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> Rendered:
             raise NotImplementedError
 
+        def parse(
+            self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+        ) -> ParsedMessage:
+            raise NotImplementedError
+
+        def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+            raise NotImplementedError
+
     class WithoutTools:
         name = "without-tools"
         template = "nobody's"
@@ -135,7 +156,10 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> str:
             return ""
 
+        stop = ()
         render_segments = Mine.render_segments
+        parse = Mine.parse
+        parser = Mine.parser
 
     refused: ChatFormatter = WithoutTools()  # type: ignore[assignment]  # ``tools`` is missing
     return (
@@ -288,6 +312,28 @@ def what_clients_send_is_normalized(formatter: ChatFormatter, request: object, s
     normalize([], "hebatron")  # type: ignore[arg-type]  # a formatter, not its name
     normalize([], merge=True)  # type: ignore[call-arg]
     return formatter.render(normalize([{"role": "user", "content": "Hi"}]))
+
+
+def completions_are_read(formatter: ChatFormatter, rendered: Rendered, text: str) -> str:
+    parsed = formatter.parse(text, prompt=rendered.text, tools=[])
+    assert_type(parsed, ParsedMessage)
+    assert_type(rendered.parse(text), ParsedMessage)
+    assert_type(parsed.reasoning_content, str | None)
+    assert_type(parsed.tool_calls, list[ParsedToolCall])
+    assert_type(parsed.problems, list[Problem])
+    assert_type(parsed.message(), AssistantMessage)
+    assert_type(formatter.stop, tuple[str, ...])
+    parser = rendered.parser()
+    assert_type(parser, Parser)
+    events: list[Event] = parser.feed(text)
+    for event in events:
+        if isinstance(event, (ContentDelta, ReasoningDelta, ArgumentsDelta)):
+            return event.text
+        if isinstance(event, ToolCallBegin):
+            return event.name
+        assert_type(event, ToolCallDone)
+    formatter.parse(b"bytes")  # type: ignore[arg-type]
+    return parser.close().content
 
 
 def errors_say_what_and_where(formatter: ChatFormatter, messages: Messages) -> str:
