@@ -102,7 +102,10 @@ class Resumable(ChatFormatter, Protocol):
         """
 
     def _state(self, messages: Recent, start: int, state: Any, *options: Any) -> Any:
-        """Return the state before the last message; ``start`` and ``state`` are as they were given."""
+        """Return the state before the last message; ``start`` and ``state`` are as they were given.
+
+        ``None`` stands for a format that can only write from the beginning.
+        """
 
     def _rewrites(self, *options: Any) -> Mapping[str, Literal["head", "turns"]]:
         """Return the roles of messages that change what is already written, and what they change.
@@ -297,6 +300,11 @@ class Conversation:
             self._head = head
             self._head_segments = head_segments
         state = self._formatter._state(recent, place.turn, place.state, *self._options)
+        if state is None:
+            # A format that cannot go on from the middle: everything stays pending, and is written anew.
+            self._pending += tuple(new)
+            self._written = None
+            return
         if not begun:
             self._head = out.text(0, out.marks[0])
             written = None

@@ -43,6 +43,10 @@ class ChatFormatter(Protocol):
     def control_tokens(self) -> tuple[str, ...]:
         """The control tokens that the format writes and the model's tokenizer holds as such."""
 
+    @property
+    def content_parts(self) -> tuple[str, ...]:
+        """The roles whose content may be a list of parts; to the others it has to be a string."""
+
     def render(
         self,
         messages: Messages,

@@ -16,7 +16,15 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, is_mapping, iterated, roles_of, to_indented_json, to_str
+from ..values import (
+    as_messages,
+    fields,
+    is_mapping,
+    iterated,
+    roles_of,
+    to_indented_json,
+    to_str,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +72,7 @@ class GLM4ToolsFormatter:
     variables = ()
     # None of GLM-4's own tokens is in what this template writes.
     control_tokens = ()
+    content_parts = ()
     stop = ()
 
     def render(

@@ -20,7 +20,15 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, has_elements, items, iterated, roles_of, to_str
+from ..values import (
+    as_messages,
+    fields,
+    has_elements,
+    items,
+    iterated,
+    roles_of,
+    to_str,
+)
 from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
@@ -74,6 +82,7 @@ class HebatronFormatter:
         "<tool_response>",
         "</tool_response>",
     )
+    content_parts = ()
     stop = (_END,)
 
     def render(

@@ -20,7 +20,15 @@ import json
 from ..errors import ChatFormatError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, has_elements, is_mapping, iterated, roles_of, to_str
+from ..values import (
+    as_messages,
+    fields,
+    has_elements,
+    is_mapping,
+    iterated,
+    roles_of,
+    to_str,
+)
 from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
@@ -58,6 +66,7 @@ class JoyAILLMFlashFormatter:
     template = "jdopensource/JoyAI-LLM-Flash-FP8's own"
     variables = ("bos_token",)
     control_tokens = (_USER, _ASSISTANT, _END_OF_THOUGHT, _END_OF_SENTENCE, "<tool_call>", "</tool_call>")
+    content_parts = ()
     stop = (_END_OF_SENTENCE,)
 
     def render(

@@ -62,6 +62,7 @@ class NemotronNanoV2Formatter:
     template = "llama.cpp's for NVIDIA Nemotron Nano v2; NVIDIA's own repositories ship slightly other ones"
     variables = ("continue_final_message",)
     control_tokens = ("<SPECIAL_10>", _TURN, _END_OF_TURN)
+    content_parts = ()
     stop = (_END_OF_TURN,)
 
     def render(
@@ -323,7 +324,8 @@ def _switches(
                 elif "/no_think" in text:
                     thinking, switched = False, True
             except TypeError as error:
-                raise expected("a string", text, ("messages", index, "content")) from error
+                hint = "normalize() drops it" if text is None else ""
+                raise expected("a string", text, ("messages", index, "content"), hint) from error
     return thinking, switched
 
 

@@ -7,7 +7,8 @@ Each ``type: ignore[code]`` is an error that a caller must see: an unused one fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,15 +21,21 @@ from chatformats import (
     PromptEncoder,
     TemplateRaisedError,
     find_control_tokens,
+    for_template,
+    for_tokenizer_config,
     get,
     names,
+    normalize,
+    register,
 )
+from chatformats.base import BaseFormatter
 from chatformats.conversation import Conversation, Delta
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
 from chatformats.formats.joyai_llm_flash import JoyAILLMFlashFormatter
 from chatformats.formats.ministral_3 import Ministral3Formatter
 from chatformats.formats.nemotron_nano_v2 import NemotronNanoV2Formatter
+from chatformats.formatter import Sink
 from chatformats.messages import (
     AssistantMessage,
     ContentPart,
@@ -47,6 +54,7 @@ from chatformats.messages import (
     Tools,
     UserMessage,
 )
+from chatformats.normalization import Normalized
 from chatformats.parsing import (
     ArgumentsDelta,
     ContentDelta,
@@ -83,12 +91,25 @@ def a_name_from_elsewhere_has_the_protocol(name: str) -> str:
     return formatter.render([], None, add_generation_prompt=True)
 
 
+def a_template_has_a_formatter_or_none(source: str, config: Mapping[str, object], path: Path) -> str | None:
+    assert_type(for_template(source), ChatFormatter | None)
+    assert_type(chatformats.for_tokenizer_config(config), ChatFormatter | None)
+    assert_type(for_tokenizer_config(path, template="tool_use"), ChatFormatter | None)
+    for_template(source.encode())  # type: ignore[arg-type]
+    for_tokenizer_config(None)  # type: ignore[arg-type]
+    chatformats.for_no_such_thing()  # type: ignore[attr-defined]  # what is loaded late hides no typing error
+    formatter = for_tokenizer_config(str(path))
+    formatter.render([])  # type: ignore[union-attr]  # it may be None
+    return formatter.render([]) if formatter else None
+
+
 def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
     class Mine:
         name = "mine"
         template = "my own"
         variables = ("greeting",)
         control_tokens = ("<end>",)
+        content_parts = ("user",)
         stop = ("<end>",)
 
         def render(
@@ -143,6 +164,7 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         template = "nobody's"
         variables = ()
         control_tokens = ()
+        content_parts = ()
 
         def render(
             self,
@@ -171,6 +193,34 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         Ministral3Formatter(),
         NemotronNanoV2Formatter(),
     )
+
+
+def a_format_of_ones_own_needs_a_name_and_write() -> ChatFormatter:
+    class Mine(BaseFormatter):
+        name = "mine"
+
+        def write(
+            self,
+            out: Sink,
+            messages: Messages,
+            tools: Tools | None,
+            add_generation_prompt: bool,
+            *,
+            greeting: str = "Hello",
+        ) -> None:
+            out.scaffold(greeting)
+
+    class WithoutWrite(BaseFormatter):
+        name = "without-write"
+
+    register("mine", Mine)
+    register("also-mine", lambda: Mine())
+    register("mine", Mine())  # type: ignore[arg-type]  # the class, not a formatter
+    register("other", dict)  # type: ignore[arg-type]
+    WithoutWrite()  # type: ignore[abstract]
+    assert_type(Mine().render([], greeting="Hi"), str)
+    assert_type(Mine().render_segments([]), Rendered)
+    return Mine()
 
 
 def the_templates_variables_are_keywords(messages: Messages) -> None:
@@ -271,6 +321,19 @@ def segments_say_who_wrote_what(
     rendered.spans(origin="caller")  # type: ignore[arg-type]
     HebatronFormatter().render_segments(messages, enable_thinking=False)
     HebatronFormatter().render_segments(messages, bos_token="")  # type: ignore[call-arg]
+
+
+def what_clients_send_is_normalized(formatter: ChatFormatter, request: object, sent: Iterator[object]) -> str:
+    normalized = normalize(sent, formatter, merge_consecutive=True, join_text=None)
+    assert_type(normalized, Normalized)
+    assert_type(normalized[0], dict[str, object])
+    assert_type(normalized.problems, list[ChatFormatError])
+    assert_type(normalized.problems[0].hint, str)
+    assert_type(formatter.content_parts, tuple[str, ...])
+    normalize(request)  # type: ignore[arg-type]  # not known to be a sequence
+    normalize([], "hebatron")  # type: ignore[arg-type]  # a formatter, not its name
+    normalize([], merge=True)  # type: ignore[call-arg]
+    return formatter.render(normalize([{"role": "user", "content": "Hi"}]))
 
 
 def completions_are_read(formatter: ChatFormatter, rendered: Rendered, text: str) -> str:
