@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from threading import Lock
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from .formatter import ChatFormatter
-    from .spans import Rendered
+    from .spans import Rendered, Segment
 
 # Steps that see one piece at a time, each by itself. Metaspace does too, unless it asks for the first.
 _NORMALIZERS: Final = (
@@ -37,6 +37,30 @@ _PRE_TOKENIZERS: Final = (
 )
 # What these add, they add only where they are asked for special tokens.
 _POST_PROCESSORS: Final = ("BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing")
+# The patterns of GPT-4 and Llama 3, of Qwen 2, and of Tekken. None of them goes on behind a line break but
+# with white space, another line break, or, in Tekken, a slash: a line that begins with anything else is
+# split off the one before, whatever they hold. So does GPT-2's, which its ByteLevel has built in.
+_START: Final = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_END: Final = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_PATTERNS: Final = (
+    _START + r"\p{N}{1,3}" + _END,
+    _START + r"\p{N}" + _END,
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+)
+_BEGINS: Final = re.compile(r"[^\s/]")
+_LINES: Final = re.compile(r"(?<=\n)(?=[^\s/])")
+# Text of this many characters between two control tokens is cut into lines, where that is safe: GLM-4's
+# template has no control tokens, and most of a prompt is in one piece.
+_LONG: Final = 2_000
+# The last prompts are kept whole, with a mark each few segments: the next one most likely begins as one of
+# them does, up to one of the last marks.
+_PROMPTS: Final = 16
+_MARK_DISTANCE: Final = 4
+_LAST_MARKS: Final = 16
 # Scaffold comes in few kinds, but for a format that numbers its rounds.
 _MOST_SCAFFOLDS: Final = 4096
 
@@ -47,7 +71,7 @@ class PromptEncoder:
     ``tokenizer`` is a ``tokenizers.Tokenizer`` or a fast tokenizer of transformers. The ids are those of
     ``tokenizer.encode(rendered.text, add_special_tokens=False)``, unless the caller's text holds a control
     or added token of the tokenizer: such a stretch is encoded as plain text. Between prompts up to
-    ``cache_size`` ids and characters are kept, those last used. An encoder may be shared between threads.
+    ``cache_size`` ids and characters are kept, those last used, beside the last sixteen prompts. An encoder may be shared between threads.
     A tokenizer that is given other tokens or steps needs a new one.
 
     ::
@@ -92,34 +116,39 @@ class PromptEncoder:
                 for token in _standing_alone(added)
                 if not (token["normalized"] and normalized)
             }
+        self._cuts_lines = _splits_lines(state)
         self._scaffolds: dict[str, list[str | int] | None] = {}
         self._cache: OrderedDict[str, tuple[int, ...]] = OrderedDict()
         self._cache_size = cache_size
         self._cached = 0
+        self._prompts: deque[tuple[tuple[Segment, ...], tuple[int, ...], list[tuple[int, int]]]] = deque(
+            maxlen=_PROMPTS
+        )
         self._lock = Lock()
 
     @property
     def cuts(self) -> bool:
         """Whether prompts are cut: else the tokenizer, or the format, makes it unsafe or useless."""
         written = [token for token in self._formatter.control_tokens if token in self._control_tokens]
-        return bool(self._cuts) and all(token in self._cuts for token in written)
+        return bool(self._cuts or self._cuts_lines) and all(token in self._cuts for token in written)
 
     def encode(self, rendered: Rendered) -> list[int]:
         """Return the token ids of a prompt; the caller's text never becomes a control token."""
         tokenizer = self._tokenizer
-        parts = None
         if (
-            self._cuts
+            not (self._cuts or self._cuts_lines)
             # These are switched on and off in use: transformers does so for each call.
-            and getattr(tokenizer, "truncation", None) is None
-            and getattr(tokenizer, "padding", None) is None
-            and not getattr(tokenizer, "encode_special_tokens", False)
+            or getattr(tokenizer, "truncation", None) is not None
+            or getattr(tokenizer, "padding", None) is not None
+            or getattr(tokenizer, "encode_special_tokens", False)
         ):
-            parts = self._parts(rendered)
-        if parts is None and not rendered.text:
-            return self._encode("")  # padding has ids for that too
-        if parts is None:
-            return rendered.encode(self._encode, self._encode_plain, self._control_tokens)
+            return self._encode_whole(rendered)
+        segments = rendered.segments
+        start, ids, marks = self._known_start(segments)
+        parts: list[str | int] = []
+        borders = self._cut(segments, start, parts)
+        if borders is None:
+            return self._encode_whole(rendered)
 
         cache = self._cache
         known: dict[str, tuple[int, ...]] = {}
@@ -128,33 +157,79 @@ class PromptEncoder:
                 if isinstance(part, str) and part in cache:
                     cache.move_to_end(part)
                     known[part] = cache[part]
-        ids: list[int] = []
-        for part in parts:
-            if isinstance(part, int):
-                ids.append(part)
-            else:
-                run = known.get(part)
-                if run is None:
-                    # Outside the lock: another thread may do the same, and come to the same.
-                    run = known[part] = self._encode_run(part)
-                    self._keep(part, run)
-                ids.extend(run)
+        done = 0
+        for index, border in (*borders, (0, len(parts))):
+            for part in parts[done:border]:
+                if isinstance(part, int):
+                    ids.append(part)
+                else:
+                    run = known.get(part)
+                    if run is None:
+                        # Outside the lock: another thread may do the same, and come to the same.
+                        run = known[part] = self._encode_run(part)
+                        self._keep(part, run)
+                    ids.extend(run)
+            done = border
+            if index:
+                marks.append((index, len(ids)))
+        if marks:
+            with self._lock:
+                self._prompts.append((segments, tuple(ids), marks))
         return ids
 
-    def _parts(self, rendered: Rendered) -> list[str | int] | None:
-        """Return ids of the tokens that the format wrote, and the text between; ``None`` if there is doubt."""
-        cuts = self._cuts
-        parts: list[str | int] = []
+    def _encode_whole(self, rendered: Rendered) -> list[int]:
+        if not rendered.text:
+            return self._encode("")  # padding has ids for that too
+        return rendered.encode(self._encode, self._encode_plain, self._control_tokens)
+
+    def _known_start(self, segments: tuple[Segment, ...]) -> tuple[int, list[int], list[tuple[int, int]]]:
+        """Return how many segments a prompt has in common with an earlier one, their ids, and its marks."""
+        with self._lock:
+            prompts = tuple(reversed(self._prompts))
+        for earlier, ids, marks in prompts:
+            # It is most of the earlier one, or else another conversation's.
+            for number in range(len(marks), max(len(marks) - _LAST_MARKS, 0), -1):
+                start, count = marks[number - 1]
+                near = max(start - 3, 0)
+                if segments[near:start] == earlier[near:start] and segments[:start] == earlier[:start]:
+                    return start, list(ids[:count]), marks[:number]
+        return 0, [], []
+
+    def _cut(
+        self, segments: tuple[Segment, ...], start: int, parts: list[str | int]
+    ) -> list[tuple[int, int]] | None:
+        """Add the ids of the tokens that the format wrote, and the text between; ``None`` if in doubt.
+
+        Returns some of the cuts, as numbers of segments and of parts.
+        """
+        cuts, cuts_lines = self._cuts, self._cuts_lines
+        borders: list[tuple[int, int]] = []
         run: list[str] = []
-        for text, origin, _, _, _ in rendered.segments:
+        next_border = start + _MARK_DISTANCE
+
+        def end_run() -> None:
+            if run:
+                text = "".join(run)
+                run.clear()
+                if cuts_lines and len(text) >= _LONG:
+                    parts.extend(_LINES.split(text))
+                else:
+                    parts.append(text)
+
+        for index, (text, origin, _, _, _) in enumerate(segments[start:], start):
+            if cuts_lines and index >= next_border and run and run[-1][-1] == "\n" and _BEGINS.match(text):
+                end_run()
+                borders.append((index, len(parts)))
+                next_border = index + _MARK_DISTANCE
             if origin == "content":
                 run.append(text)
                 continue
             if origin == "control" and text in cuts:
-                if run:
-                    parts.append("".join(run))
-                    run = []
+                end_run()
                 parts.append(cuts[text])
+                if index >= next_border:
+                    borders.append((index + 1, len(parts)))
+                    next_border = index + _MARK_DISTANCE
                 continue
             try:
                 scaffold = self._scaffolds[text]
@@ -169,13 +244,10 @@ class PromptEncoder:
                 if isinstance(part, str):
                     run.append(part)
                 else:
-                    if run:
-                        parts.append("".join(run))
-                        run = []
+                    end_run()
                     parts.append(part)
-        if run:
-            parts.append("".join(run))
-        return parts
+        end_run()
+        return borders
 
     def _split(self, text: str) -> list[str | int] | None:
         """Return the format's own text, cut at the added tokens that it spells out."""
@@ -232,6 +304,26 @@ class PromptEncoder:
             for piece in _halves(text, self._find):
                 ids.extend(plain.encode(piece, add_special_tokens=False).ids)
         return ids
+
+
+def _splits_lines(state: dict[str, Any]) -> bool:
+    """Say whether a line that begins with no white space is treated apart from the one before."""
+    steps = list(_steps(state.get("pre_tokenizer"), "pretokenizers"))
+    if not steps or steps[-1].get("type") != "ByteLevel" or steps[-1].get("add_prefix_space"):
+        return False
+    built_in = steps[-1].get("use_regex", True)
+    if len(steps) == 2 and steps[0].get("type") == "Split" and not built_in:
+        split = steps[0]
+        known = split["pattern"].get("Regex") in _PATTERNS
+        if not known or split["behavior"] != "Isolated" or split["invert"]:
+            return False
+    elif len(steps) > 1 or not built_in:
+        return False
+    return (
+        _sees_pieces(state)
+        and state.get("normalizer") is None
+        and not any(token["lstrip"] or _LINES.search(token["content"]) for token in state["added_tokens"])
+    )
 
 
 def _added_tokens(tokenizer: Any) -> list[dict[str, Any]]:

@@ -67,17 +67,14 @@ def growth(name: str, variables: dict[str, Any], tools: Any) -> dict[str, float]
 
     def deltas() -> str:
         chat = formatter.conversation(messages[:1], tools, **variables)
-        text = ""
         for message in messages[1:]:
             chat.append(message)
-            delta = chat.delta(add_generation_prompt=True)
-        text = chat.render(add_generation_prompt=True)
-        assert text.endswith(delta.text)
+            chat.delta(add_generation_prompt=True)
+        text: str = chat.render(add_generation_prompt=True)
         return text
 
-    def native(length: int) -> str:
-        text: str = formatter.render(messages[:length], tools, add_generation_prompt=True, **variables)
-        return text
+    def native(length: int) -> Any:
+        return formatter.render(messages[:length], tools, add_generation_prompt=True, **variables)
 
     def jinja2(length: int) -> str:
         text: str = oracle.render(name, messages[:length], tools, add_generation_prompt=True, **variables)
@@ -86,7 +83,7 @@ def growth(name: str, variables: dict[str, Any], tools: Any) -> dict[str, float]
     if not deltas() == native(LENGTH) == jinja2(LENGTH):
         raise SystemExit(f"{name}: the texts differ")
 
-    def anew(render: Callable[[int], str], turns: int) -> float:
+    def anew(render: Callable[[int], object], turns: int) -> float:
         total = 0.0
         for length in range(STEP // 2, LENGTH, STEP):
             samples = []
@@ -141,23 +138,27 @@ def next_prompt(name: str) -> dict[str, Any] | None:
     while earlier[-1]["role"] != "assistant" or "tool_calls" in earlier[-1]:
         earlier.pop()
 
-    def cached(messages: list[Any]) -> list[int]:
-        return encoder.encode(formatter.render_segments(messages, TOOLS, add_generation_prompt=True))
+    chat = formatter.conversation(earlier, TOOLS, segments=True)
 
-    def whole(messages: list[Any]) -> list[int]:
-        text = oracle.render(name, messages, TOOLS, add_generation_prompt=True)
+    def cached(message: dict[str, Any]) -> list[int]:
+        branch = chat.fork()
+        branch.append(message)
+        return encoder.encode(branch.render_segments(add_generation_prompt=True))
+
+    def whole(message: dict[str, Any]) -> list[int]:
+        text = oracle.render(name, [*earlier, message], TOOLS, add_generation_prompt=True)
         ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    cached(earlier)
+    cached({"role": "user", "content": "And now?"})
     times: dict[str, list[float]] = {"cached": [], "whole": []}
     for turn in range(TURNS * 3):
         # Never seen before, as the next message is.
-        messages = [*earlier, {"role": "user", "content": f"Number {turn}: and what if it snows? " * 5}]
+        message = {"role": "user", "content": f"Number {turn}: and what if it snows? " * 5}
         results = []
         for way, ids_of in (("cached", cached), ("whole", whole)):
             start = process_time()
-            results.append(ids_of(messages))
+            results.append(ids_of(message))
             times[way].append((process_time() - start) * 1e3)
         if results[0] != results[1]:
             raise SystemExit(f"{name}: the ids differ")
