@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .conversation import Conversation
     from .formatter import ChatFormatter
     from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
 
 
 class BoundFormatter:
@@ -28,7 +30,17 @@ class BoundFormatter:
     '<bos>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT]'
     """
 
-    __slots__ = ("control_tokens", "formatter", "name", "options", "render", "template", "variables")
+    __slots__ = (
+        "content_parts",
+        "control_tokens",
+        "formatter",
+        "name",
+        "options",
+        "render",
+        "stop",
+        "template",
+        "variables",
+    )
 
     render: Callable[..., str]
 
@@ -38,6 +50,7 @@ class BoundFormatter:
         self.name = formatter.name
         self.template = formatter.template
         self.variables = formatter.variables
+        self.content_parts = formatter.content_parts
         # A partial is called in C: a method that forwards keywords would take three times as long.
         render: Callable[..., str] = formatter.render
         self.render = partial(render, **options)
@@ -45,6 +58,8 @@ class BoundFormatter:
         replaced = [defaults[key] for key in options]
         kept = [token for token in formatter.control_tokens if token not in replaced]
         self.control_tokens = tuple(dict.fromkeys((*kept, *filter(None, options.values()))))
+        written = {defaults[key]: token for key, token in options.items()}
+        self.stop = tuple(filter(None, (written.get(token, token) for token in formatter.stop)))
 
     def render_segments(
         self,
@@ -65,3 +80,43 @@ class BoundFormatter:
         )
         # Of the same text, with these control tokens.
         return Rendered(self, rendered.segments, rendered.dropped)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read what a model wrote, which ends at this formatter's ``stop``."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        return type(self.formatter.parser())(self.stop, prompt, tools)
+
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        segments: bool = False,
+        **variables: Any,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        conversation: Callable[..., Conversation] = self.formatter.conversation
+        return conversation(messages, tools, segments=segments, **{**self.options, **variables})
+
+    def is_prefix_stable(self, **variables: Any) -> bool:
+        """Say whether the prompt of a conversation always begins that of a longer one."""
+        is_prefix_stable: Callable[..., bool] = self.formatter.is_prefix_stable
+        return is_prefix_stable(**{**self.options, **variables})
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        **variables: Any,
+    ) -> str | None:
+        """Return what leads from prompt and completion to the next prompt, or ``None``."""
+        return self.conversation(messages, tools, **variables).bridge(completion, new_messages)

@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int | None:
     commands: dict[str, Callable[[Sequence[str]], int | None]] = {
         "list": _list,
+        "parse": _parse,
         "render": _render,
         "show": _show,
         "vendor": _vendor,
@@ -162,6 +163,15 @@ def _verify(argv: Sequence[str]) -> int:
     status, report = verify(get(args.name), read_text(args.file), args.file)
     _write(report)
     return status
+
+
+def _parse(argv: Sequence[str]) -> None:
+    """Read what a model wrote: content, reasoning and tool calls as JSON, and what was malformed."""
+    from . import parsing_cli
+
+    parser = _Parser(prog=f"{_PROGRAM} parse", description=inspect.getdoc(_parse))
+    parsing_cli.add_arguments(parser)
+    parsing_cli.run(parser.parse_intermixed_args(argv))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol
 
+    from .conversation import Conversation
     from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
     from .spans import Rendered
 else:
     Protocol = object
@@ -41,6 +43,10 @@ class ChatFormatter(Protocol):
     def control_tokens(self) -> tuple[str, ...]:
         """The control tokens that the format writes and the model's tokenizer holds as such."""
 
+    @property
+    def content_parts(self) -> tuple[str, ...]:
+        """The roles whose content may be a list of parts; to the others it has to be a string."""
+
     def render(
         self,
         messages: Messages,
@@ -66,6 +72,48 @@ class ChatFormatter(Protocol):
         continue_final_message: bool = False,
     ) -> Rendered:
         """Return the same prompt as ``render``, which knows who wrote each of its characters."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The strings at which generation ends: what the template writes after an assistant turn."""
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read what a model wrote; whatever it is, nothing of it is lost and nothing raises.
+
+        ``prompt`` is what came before, its end is enough: it says whether reasoning is open. ``tools``
+        give the types of arguments that are written as bare text.
+        """
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks, with the same result in any chunks."""
+
+    def conversation(
+        self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new.
+
+        With ``segments`` it keeps who wrote what, for its ``render_segments``. It takes the template's
+        variables too, as ``render`` does.
+        """
+
+    def is_prefix_stable(self) -> bool:
+        """Say whether the prompt of a conversation always begins that of a longer one.
+
+        That is without a generation prompt, which the next turn takes the place of. A format whose answer
+        depends on the template's variables takes them, as ``render`` does.
+        """
+
+    def bridge(
+        self, messages: Messages, completion: str, new_messages: Messages, tools: Tools | None = None
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        Appended to ``render(messages, tools, add_generation_prompt=True)`` and the completion, it closes the
+        model's turn where it was cut off, writes the new messages, and prompts for the next turn. ``None``
+        where the template would rewrite the prompt or the completion: then the caller renders anew.
+        """
 
 
 class Writer:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from .errors import Place
     from .formatter import ChatFormatter
-    from .messages import Messages
+    from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
 
     Origin: TypeAlias = Literal["control", "scaffold", "content"]
 
@@ -153,8 +154,9 @@ class Rendered:
         """Return token ids in which only what the format wrote is a control token.
 
         ``encode`` is the tokenizer, without adding tokens of its own; ``encode_plain`` the same without
-        its special and added tokens; ``added_tokens`` are those of them that ``control_tokens`` does not
-        name, which are no less dangerous. Where nothing is injected the ids are those of
+        its special and added tokens (of Hugging Face's, a copy that has none: its switch for special
+        tokens leaves the other added ones); ``added_tokens`` are those of them that ``control_tokens``
+        does not name, which are no less dangerous. Where nothing is injected the ids are those of
         ``encode(text)``; otherwise the stretches between two of the format's control tokens that hold an
         injected one are encoded as plain text, and all between them as before.
         """
@@ -169,6 +171,14 @@ class Rendered:
         if done < len(self.text):
             ids.extend(encode(self.text[done:]))
         return ids
+
+    def parse(self, completion: str, *, tools: Tools | None = None) -> ParsedMessage:
+        """Read what a model wrote behind this prompt; see the format's ``parse``."""
+        return self._formatter.parse(completion, prompt=self.text, tools=tools)
+
+    def parser(self, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads, in chunks, what a model writes behind this prompt."""
+        return self._formatter.parser(self.text, tools)
 
     def _runs(self, added_tokens: Iterable[str] = ()) -> Iterator[tuple[int, int, list[Injection]]]:
         """Yield the stretches between tokens that the format wrote, with the injected tokens in each."""
@@ -264,23 +274,37 @@ class SpanSink(Sink):
 
     def rendered(self, formatter: ChatFormatter) -> Rendered:
         """Return the prompt that was written."""
-        roles = [message.get("role") if is_mapping(message) else None for message in self._given]
-        segments = []
-        for texts, origin, message, generated in self._segments:
-            role = roles[message] if message is not None else None
-            segments.append(
-                Segment("".join(texts), origin, message, role if isinstance(role, str) else None, generated)
-            )
+        if isinstance(self._given, Mapping):
+            # A template goes through its keys.
+            self._given = list(self._given)
+        segments = self.segments()
         if self._mark:
             segments = _cut(segments, self._mark, self._continued)
-        printed = {segment.message for segment in segments if segment.origin == "content"}
         # Here and not when it is asked for: by then the caller may have added to the messages.
-        dropped = [
+        return Rendered(formatter, tuple(segments), self.left_out(segments, 0, len(self._given)))
+
+    def segments(self, start: int = 0, end: int | None = None) -> list[Segment]:
+        """Return what was written, or a part of it, piece by piece."""
+        roles: dict[int | None, str | None] = {None: None}
+        segments = []
+        for texts, origin, message, generated in self._segments[start:end]:
+            if message is not None and message not in roles:
+                whole = self._given[message]
+                role = whole.get("role") if is_mapping(whole) else None
+                roles[message] = role if isinstance(role, str) else None
+            segments.append(Segment("".join(texts), origin, message, roles[message], generated))
+        return segments
+
+    def left_out(self, segments: list[Segment], start: int, end: int) -> list[int]:
+        """Return which messages, between two indices, had something to say and are not in the segments."""
+        printed = {segment.message for segment in segments if segment.origin == "content"}
+        return [
             index
-            for index, message in enumerate(self._given)
-            if index not in printed and is_mapping(message) and _says_something(message, index in self._read)
+            for index in range(start, end)
+            if index not in printed
+            and is_mapping(message := self._given[index])
+            and _says_something(message, index in self._read)
         ]
-        return Rendered(formatter, tuple(segments), dropped)
 
     def _verbs(
         self, *, generated: bool

@@ -224,7 +224,7 @@ INPUT_ERRORS: dict[str, tuple[object, str]] = {
     "null": (None, "input: expected a list of messages, or an object that has them, got None"),
     "no_messages": ({"tools": []}, "messages: expected a list, but it is missing"),
     "null_messages": ({"messages": None}, "messages: expected a list, got None"),
-    "messages_in_a_string": ({"messages": "Hi"}, "messages: expected a list, got str"),
+    "messages_in_a_string": ({"messages": "Hi"}, "messages: expected a list, got a string"),
     "tools_in_an_object": ({"messages": [], "tools": {}}, "tools: expected a list, got dict"),
     "kwargs_in_a_list": (
         {"messages": [], "chat_template_kwargs": []},
@@ -232,7 +232,7 @@ INPUT_ERRORS: dict[str, tuple[object, str]] = {
     ),
     "generation_prompt_in_a_string": (
         {"messages": [], "add_generation_prompt": "false"},
-        "add_generation_prompt: expected a boolean, got str",
+        "add_generation_prompt: expected a boolean, got a string",
     ),
     "other_kwargs": (
         {"messages": [], "chat_template_kwargs": {"bos_token": "", "enable_thinking": True, "a\n": 1}},

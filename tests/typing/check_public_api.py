@@ -7,7 +7,7 @@ Each ``type: ignore[code]`` is an error that a caller must see: an unused one fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,18 +18,24 @@ import chatformats
 from chatformats import (
     ChatFormatError,
     ChatFormatter,
+    PromptEncoder,
     TemplateRaisedError,
     find_control_tokens,
     for_template,
     for_tokenizer_config,
     get,
     names,
+    normalize,
+    register,
 )
+from chatformats.base import BaseFormatter
+from chatformats.conversation import Conversation, Delta
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
 from chatformats.formats.joyai_llm_flash import JoyAILLMFlashFormatter
 from chatformats.formats.ministral_3 import Ministral3Formatter
 from chatformats.formats.nemotron_nano_v2 import NemotronNanoV2Formatter
+from chatformats.formatter import Sink
 from chatformats.messages import (
     AssistantMessage,
     ContentPart,
@@ -47,6 +53,19 @@ from chatformats.messages import (
     ToolMessage,
     Tools,
     UserMessage,
+)
+from chatformats.normalization import Normalized
+from chatformats.parsing import (
+    ArgumentsDelta,
+    ContentDelta,
+    Event,
+    ParsedMessage,
+    ParsedToolCall,
+    Parser,
+    Problem,
+    ReasoningDelta,
+    ToolCallBegin,
+    ToolCallDone,
 )
 from chatformats.spans import Injection, Rendered, Segment
 
@@ -90,6 +109,8 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         template = "my own"
         variables = ("greeting",)
         control_tokens = ("<end>",)
+        content_parts = ("user",)
+        stop = ("<end>",)
 
         def render(
             self,
@@ -113,11 +134,37 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> Rendered:
             raise NotImplementedError
 
+        def parse(
+            self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+        ) -> ParsedMessage:
+            raise NotImplementedError
+
+        def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+            raise NotImplementedError
+
+        def conversation(
+            self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+        ) -> Conversation:
+            raise NotImplementedError
+
+        def is_prefix_stable(self) -> bool:
+            return False
+
+        def bridge(
+            self,
+            messages: Messages,
+            completion: str,
+            new_messages: Messages,
+            tools: Tools | None = None,
+        ) -> str | None:
+            return None
+
     class WithoutTools:
         name = "without-tools"
         template = "nobody's"
         variables = ()
         control_tokens = ()
+        content_parts = ()
 
         def render(
             self,
@@ -128,7 +175,13 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> str:
             return ""
 
+        stop = ()
         render_segments = Mine.render_segments
+        parse = Mine.parse
+        parser = Mine.parser
+        conversation = Mine.conversation
+        is_prefix_stable = Mine.is_prefix_stable
+        bridge = Mine.bridge
 
     refused: ChatFormatter = WithoutTools()  # type: ignore[assignment]  # ``tools`` is missing
     return (
@@ -140,6 +193,34 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         Ministral3Formatter(),
         NemotronNanoV2Formatter(),
     )
+
+
+def a_format_of_ones_own_needs_a_name_and_write() -> ChatFormatter:
+    class Mine(BaseFormatter):
+        name = "mine"
+
+        def write(
+            self,
+            out: Sink,
+            messages: Messages,
+            tools: Tools | None,
+            add_generation_prompt: bool,
+            *,
+            greeting: str = "Hello",
+        ) -> None:
+            out.scaffold(greeting)
+
+    class WithoutWrite(BaseFormatter):
+        name = "without-write"
+
+    register("mine", Mine)
+    register("also-mine", lambda: Mine())
+    register("mine", Mine())  # type: ignore[arg-type]  # the class, not a formatter
+    register("other", dict)  # type: ignore[arg-type]
+    WithoutWrite()  # type: ignore[abstract]
+    assert_type(Mine().render([], greeting="Hi"), str)
+    assert_type(Mine().render_segments([]), Rendered)
+    return Mine()
 
 
 def the_templates_variables_are_keywords(messages: Messages) -> None:
@@ -240,6 +321,56 @@ def segments_say_who_wrote_what(
     rendered.spans(origin="caller")  # type: ignore[arg-type]
     HebatronFormatter().render_segments(messages, enable_thinking=False)
     HebatronFormatter().render_segments(messages, bos_token="")  # type: ignore[call-arg]
+
+
+def what_clients_send_is_normalized(formatter: ChatFormatter, request: object, sent: Iterator[object]) -> str:
+    normalized = normalize(sent, formatter, merge_consecutive=True, join_text=None)
+    assert_type(normalized, Normalized)
+    assert_type(normalized[0], dict[str, object])
+    assert_type(normalized.problems, list[ChatFormatError])
+    assert_type(normalized.problems[0].hint, str)
+    assert_type(formatter.content_parts, tuple[str, ...])
+    normalize(request)  # type: ignore[arg-type]  # not known to be a sequence
+    normalize([], "hebatron")  # type: ignore[arg-type]  # a formatter, not its name
+    normalize([], merge=True)  # type: ignore[call-arg]
+    return formatter.render(normalize([{"role": "user", "content": "Hi"}]))
+
+
+def completions_are_read(formatter: ChatFormatter, rendered: Rendered, text: str) -> str:
+    parsed = formatter.parse(text, prompt=rendered.text, tools=[])
+    assert_type(parsed, ParsedMessage)
+    assert_type(rendered.parse(text), ParsedMessage)
+    assert_type(parsed.reasoning_content, str | None)
+    assert_type(parsed.tool_calls, list[ParsedToolCall])
+    assert_type(parsed.problems, list[Problem])
+    assert_type(parsed.message(), AssistantMessage)
+    assert_type(formatter.stop, tuple[str, ...])
+    parser = rendered.parser()
+    assert_type(parser, Parser)
+    events: list[Event] = parser.feed(text)
+    for event in events:
+        if isinstance(event, (ContentDelta, ReasoningDelta, ArgumentsDelta)):
+            return event.text
+        if isinstance(event, ToolCallBegin):
+            return event.name
+        assert_type(event, ToolCallDone)
+    formatter.parse(b"bytes")  # type: ignore[arg-type]
+    return parser.close().content
+
+
+def conversations_grow(formatter: ChatFormatter, messages: Messages, tokenizer: Any) -> list[int]:
+    chat = formatter.conversation(messages, None)
+    chat.append({"role": "user", "content": "Hi"})
+    chat.extend(messages)
+    assert_type(chat, Conversation)
+    assert_type(chat.fork(), Conversation)
+    assert_type(chat.render(add_generation_prompt=True), str)
+    assert_type(chat.delta(), Delta)
+    assert_type(formatter.bridge(messages, "text", []), str | None)
+    assert_type(HebatronFormatter().is_prefix_stable(truncate_history_thinking=False), bool)
+    HebatronFormatter().conversation(messages, bos_token="")  # type: ignore[call-arg]
+    chat.append("Hi")  # type: ignore[arg-type]
+    return PromptEncoder(formatter, tokenizer).encode(formatter.render_segments(messages))
 
 
 def errors_say_what_and_where(formatter: ChatFormatter, messages: Messages) -> str:
