@@ -17,11 +17,13 @@ import chatformats
 from chatformats import (
     ChatFormatError,
     ChatFormatter,
+    PromptEncoder,
     TemplateRaisedError,
     find_control_tokens,
     get,
     names,
 )
+from chatformats.conversation import Conversation, Delta
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
 from chatformats.formats.joyai_llm_flash import JoyAILLMFlashFormatter
@@ -98,6 +100,30 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> Rendered:
             raise NotImplementedError
 
+        def conversation(
+            self,
+            messages: Messages = (),
+            tools: Tools | None = None,
+            *,
+            segments: bool = False,
+            greeting: str = "Hello",
+        ) -> Conversation:
+            raise NotImplementedError
+
+        def is_prefix_stable(self, *, greeting: str = "Hello") -> bool:
+            return True
+
+        def bridge(
+            self,
+            messages: Messages,
+            completion: str,
+            new_messages: Messages,
+            tools: Tools | None = None,
+            *,
+            greeting: str = "Hello",
+        ) -> str | None:
+            return None
+
     class WithoutTools:
         name = "without-tools"
         template = "nobody's"
@@ -114,6 +140,9 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
             return ""
 
         render_segments = Mine.render_segments
+        conversation = Mine.conversation
+        is_prefix_stable = Mine.is_prefix_stable
+        bridge = Mine.bridge
 
     refused: ChatFormatter = WithoutTools()  # type: ignore[assignment]  # ``tools`` is missing
     return (
@@ -125,6 +154,26 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         Ministral3Formatter(),
         NemotronNanoV2Formatter(),
     )
+
+
+def a_conversation_grows(messages: Messages, tokenizer: object) -> list[int]:
+    formatter = get("hebatron")
+    chat = formatter.conversation(messages, None, segments=True, truncate_history_thinking=False)
+    assert_type(chat, Conversation)
+    chat.append({"role": "user", "content": "Hi"})
+    chat.extend([UserMessage(role="user", content="Hi")])
+    assert_type(chat.fork(), Conversation)
+    assert_type(chat.render(add_generation_prompt=True), str)
+    assert_type(chat.delta(), Delta)
+    keep, text = chat.delta(add_generation_prompt=True)
+    assert_type(keep, int)
+    assert_type(text, str)
+    assert_type(chat.bridge("Hello<|im_end|>", messages), str | None)
+    assert_type(formatter.is_prefix_stable(truncate_history_thinking=False), bool)
+    assert_type(formatter.bridge(messages, "Hello", messages, enable_thinking=False), str | None)
+    formatter.conversation(bos_token="<s>")  # type: ignore[call-arg]  # another format's
+    chat.render(True)  # type: ignore[call-arg]  # which option is to be said
+    return PromptEncoder(formatter, tokenizer, cache_size=1_000).encode(chat.render_segments())
 
 
 def the_templates_variables_are_keywords(messages: Messages) -> None:
