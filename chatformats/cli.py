@@ -38,13 +38,13 @@ _KINDS: Final = {bool: "a boolean", list: "a list", dict: "an object"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, or 2 after one line on standard error.
+    """Run a command and return its exit status: its own, or 2 after one line on standard error.
 
     ``argv`` are the arguments after the program's name, by default those of the process.
     ``--help`` ends in SystemExit, as argparse has it.
     """
     try:
-        _run(sys.argv[1:] if argv is None else argv)
+        return _run(sys.argv[1:] if argv is None else argv) or 0
     except ChatFormatError as error:
         # Names of files and keys of the input may hold line breaks and terminal escapes.
         line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(error))
@@ -54,11 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141  # what a shell says of a program that ended by SIGPIPE
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
-def _run(argv: Sequence[str]) -> None:
-    commands = {"list": _list, "render": _render, "show": _show}
+def _run(argv: Sequence[str]) -> int | None:
+    commands: dict[str, Callable[[Sequence[str]], int | None]] = {
+        "list": _list,
+        "parse": _parse,
+        "render": _render,
+        "show": _show,
+        "vendor": _vendor,
+        "verify": _verify,
+    }
     lines = "".join(f"  {name:<8}{inspect.getdoc(run)}\n" for name, run in commands.items())
     parser = _Parser(
         prog=_PROGRAM,
@@ -68,7 +74,7 @@ def _run(argv: Sequence[str]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=commands, metavar="COMMAND", help=", ".join(commands))
-    commands[parser.parse_args(argv[:1]).command](argv[1:])
+    return commands[parser.parse_args(argv[:1]).command](argv[1:])
 
 
 def _list(argv: Sequence[str]) -> None:
@@ -113,6 +119,59 @@ def _show(argv: Sequence[str]) -> None:
         _write(show.to_plain(rendered))
     for line in show.warnings(rendered):
         print(f"warning: {line}", file=sys.stderr)
+
+
+def _vendor(argv: Sequence[str]) -> int:
+    """Copy the package, with just some formats, into another repository; or check such a copy."""
+    from . import vendor
+
+    parser = _Parser(prog=f"{_PROGRAM} vendor", description=inspect.getdoc(_vendor))
+    parser.add_argument("directory", metavar="DIRECTORY", help="the copy; its name is the package's")
+    names_help = f"formats, by default those of the copy, or all: {', '.join(names())}"
+    parser.add_argument("names", metavar="NAME", nargs="*", help=names_help)
+    check_help = "only say whether the copy was changed or is behind: exit status 1"
+    parser.add_argument("--check", action="store_true", help=check_help)
+    args = parser.parse_args(argv)
+    if args.check and args.names:
+        parser.error("--check takes no NAME: the copy says which formats it has")
+    status, report = (
+        vendor.check(args.directory) if args.check else (0, vendor.vendor(args.directory, args.names))
+    )
+    _write(report)
+    return status
+
+
+def _verify(argv: Sequence[str]) -> int:
+    """Say whether a format may stand in for a template file, and where they differ."""
+    from .tokenizer_config import read_text
+    from .verify import verify
+
+    statuses = """exit status:
+  0  it may: the fingerprint is the same
+  1  it may not: a conversation that shows a difference is printed
+  2  it cannot be told: the file is no template, or jinja2 is not installed
+  3  undecided: another fingerprint, but no difference was found"""
+    parser = _Parser(
+        prog=f"{_PROGRAM} verify",
+        description=inspect.getdoc(_verify),
+        epilog=statuses,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="NAME", help=f"the format: {', '.join(names())}")
+    parser.add_argument("file", metavar="TEMPLATE_FILE", help="a Jinja chat template")
+    args = parser.parse_args(argv)
+    status, report = verify(get(args.name), read_text(args.file), args.file)
+    _write(report)
+    return status
+
+
+def _parse(argv: Sequence[str]) -> None:
+    """Read what a model wrote: content, reasoning and tool calls as JSON, and what was malformed."""
+    from . import parsing_cli
+
+    parser = _Parser(prog=f"{_PROGRAM} parse", description=inspect.getdoc(_parse))
+    parsing_cli.add_arguments(parser)
+    parsing_cli.run(parser.parse_intermixed_args(argv))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -102,7 +102,10 @@ class Resumable(ChatFormatter, Protocol):
         """
 
     def _state(self, messages: Recent, start: int, state: Any, *options: Any) -> Any:
-        """Return the state before the last message; ``start`` and ``state`` are as they were given."""
+        """Return the state before the last message; ``start`` and ``state`` are as they were given.
+
+        ``None`` stands for a format that can only write from the beginning.
+        """
 
     def _rewrites(self, *options: Any) -> Mapping[str, Literal["head", "turns"]]:
         """Return the roles of messages that change what is already written, and what they change.
@@ -302,6 +305,11 @@ class Conversation:
             self._head = head
             self._head_segments = head_segments
         state = self._formatter._state(recent, place.turn, place.state, *self._options)
+        if state is None:
+            # A format that cannot go on from the middle: everything stays pending, and is written anew.
+            self._pending += tuple(new)
+            self._written = None
+            return
         if not begun:
             self._head = out.text(0, out.marks[0])
             written = None
@@ -410,10 +418,15 @@ class Conversation:
         branch._segments = False
         branch.extend([self._formatter._as_message(sampled, tail), *new_messages])
         keep, text = branch.delta(add_generation_prompt=True)
-        written = sampled if text.startswith(sampled) else sampled.rstrip()
-        if keep < len(self._head) + _end(self._place.body) + len(tail) or not text.startswith(written):
+        if keep < len(self._head) + _end(self._place.body) + len(tail):
             return None
-        text = text[len(written) :]
+        if not text.startswith(sampled):
+            # The template may have trimmed it: then only its end-of-turn marker follows.
+            sampled = sampled.rstrip()
+            rest = text[len(sampled) :].lstrip()
+            if not (marker and text.startswith(sampled) and rest.startswith(marker)):
+                return None
+        text = text[len(sampled) :]
         if closed:
             between, _, text = text.partition(marker)
             if between.strip() or not text.startswith(behind):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
     from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
     from .spans import Rendered
 else:
     Protocol = object
@@ -42,6 +43,10 @@ class ChatFormatter(Protocol):
     def control_tokens(self) -> tuple[str, ...]:
         """The control tokens that the format writes and the model's tokenizer holds as such."""
 
+    @property
+    def content_parts(self) -> tuple[str, ...]:
+        """The roles whose content may be a list of parts; to the others it has to be a string."""
+
     def render(
         self,
         messages: Messages,
@@ -67,6 +72,22 @@ class ChatFormatter(Protocol):
         continue_final_message: bool = False,
     ) -> Rendered:
         """Return the same prompt as ``render``, which knows who wrote each of its characters."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The strings at which generation ends: what the template writes after an assistant turn."""
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read what a model wrote; whatever it is, nothing of it is lost and nothing raises.
+
+        ``prompt`` is what came before, its end is enough: it says whether reasoning is open. ``tools``
+        give the types of arguments that are written as bare text.
+        """
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks, with the same result in any chunks."""
 
     def conversation(
         self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False

@@ -8,6 +8,7 @@ from .errors import ChatFormatError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final, Literal, overload
 
     from .formats.glm4_tools import GLM4ToolsFormatter
@@ -24,6 +25,8 @@ _CLASSES: Final = {
     "ministral-3": ("ministral_3", "Ministral3Formatter"),
     "nemotron-nano-v2": ("nemotron_nano_v2", "NemotronNanoV2Formatter"),
 }
+# Formats of others, each factory in a tuple of its own: see register.
+_REGISTERED: Final[dict[str, tuple[Callable[[], ChatFormatter]]]] = {}
 
 
 def names() -> tuple[str, ...]:
@@ -32,7 +35,7 @@ def names() -> tuple[str, ...]:
     >>> names()[:2]
     ('glm4-tools', 'hebatron')
     """
-    return tuple(sorted(_CLASSES))
+    return tuple(sorted({*_CLASSES, *_REGISTERED}))
 
 
 if TYPE_CHECKING:
@@ -60,6 +63,8 @@ def get(name: str) -> ChatFormatter:
     >>> get("ministral-3").name
     'ministral-3'
     """
+    if isinstance(name, str) and name in _REGISTERED:
+        return _REGISTERED[name][0]()
     # At the first call only: it costs as much as the whole package.
     from importlib import import_module
 
@@ -70,3 +75,20 @@ def get(name: str) -> ChatFormatter:
         raise ChatFormatError(f"no format is named {name!r}; there are {known}") from error
     formatter: ChatFormatter = getattr(import_module(f".formats.{module}", __package__), class_name)()
     return formatter
+
+
+def register(name: str, factory: Callable[[], ChatFormatter]) -> None:
+    """Let ``get`` find a format of one's own: it returns what ``factory``, often its class, does.
+
+    Raises ChatFormatError where the name is taken already.
+
+    >>> register("hebatron", lambda: get("hebatron"))
+    Traceback (most recent call last):
+    chatformats.errors.ChatFormatError: a format is already named 'hebatron'
+    """
+    if not isinstance(name, str) or not callable(factory):
+        raise ChatFormatError("expected a name and what makes a formatter when it is called")
+    entry = (factory,)
+    # Of two threads, one sets its own tuple: that is what setdefault answers, and atomic.
+    if name in _CLASSES or _REGISTERED.setdefault(name, entry) is not entry:
+        raise ChatFormatError(f"a format is already named {name!r}")

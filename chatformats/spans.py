@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from .errors import Place
     from .formatter import ChatFormatter
-    from .messages import Messages
+    from .messages import Messages, Tools
+    from .parsing import ParsedMessage, Parser
 
     Origin: TypeAlias = Literal["control", "scaffold", "content"]
 
@@ -153,8 +154,9 @@ class Rendered:
         """Return token ids in which only what the format wrote is a control token.
 
         ``encode`` is the tokenizer, without adding tokens of its own; ``encode_plain`` the same without
-        its special and added tokens; ``added_tokens`` are those of them that ``control_tokens`` does not
-        name, which are no less dangerous. Where nothing is injected the ids are those of
+        its special and added tokens (of Hugging Face's, a copy that has none: its switch for special
+        tokens leaves the other added ones); ``added_tokens`` are those of them that ``control_tokens``
+        does not name, which are no less dangerous. Where nothing is injected the ids are those of
         ``encode(text)``; otherwise the stretches between two of the format's control tokens that hold an
         injected one are encoded as plain text, and all between them as before.
         """
@@ -169,6 +171,14 @@ class Rendered:
         if done < len(self.text):
             ids.extend(encode(self.text[done:]))
         return ids
+
+    def parse(self, completion: str, *, tools: Tools | None = None) -> ParsedMessage:
+        """Read what a model wrote behind this prompt; see the format's ``parse``."""
+        return self._formatter.parse(completion, prompt=self.text, tools=tools)
+
+    def parser(self, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads, in chunks, what a model writes behind this prompt."""
+        return self._formatter.parser(self.text, tools)
 
     def _runs(self, added_tokens: Iterable[str] = ()) -> Iterator[tuple[int, int, list[Injection]]]:
         """Yield the stretches between tokens that the format wrote, with the injected tokens in each."""

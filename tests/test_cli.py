@@ -224,7 +224,7 @@ INPUT_ERRORS: dict[str, tuple[object, str]] = {
     "null": (None, "input: expected a list of messages, or an object that has them, got None"),
     "no_messages": ({"tools": []}, "messages: expected a list, but it is missing"),
     "null_messages": ({"messages": None}, "messages: expected a list, got None"),
-    "messages_in_a_string": ({"messages": "Hi"}, "messages: expected a list, got str"),
+    "messages_in_a_string": ({"messages": "Hi"}, "messages: expected a list, got a string"),
     "tools_in_an_object": ({"messages": [], "tools": {}}, "tools: expected a list, got dict"),
     "kwargs_in_a_list": (
         {"messages": [], "chat_template_kwargs": []},
@@ -232,7 +232,7 @@ INPUT_ERRORS: dict[str, tuple[object, str]] = {
     ),
     "generation_prompt_in_a_string": (
         {"messages": [], "add_generation_prompt": "false"},
-        "add_generation_prompt: expected a boolean, got str",
+        "add_generation_prompt: expected a boolean, got a string",
     ),
     "other_kwargs": (
         {"messages": [], "chat_template_kwargs": {"bos_token": "", "enable_thinking": True, "a\n": 1}},
@@ -453,3 +453,38 @@ def test_loads_only_the_format_that_renders() -> None:
     ]
     result = subprocess.run(**process, input=b"[]", capture_output=True, timeout=60, check=True)
     assert result.stdout.splitlines()[1:] == [b"chatformats.formats.glm4_tools"]
+
+
+def test_verify_says_whether_a_format_may_stand_in(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source = oracle.source("ministral-3")
+    template = tmp_path / "chat_template.jinja"
+    template.write_bytes(source.replace("\n", "\r\n").encode())
+    assert main(["verify", "ministral-3", str(template)]) == 0
+    assert capfdbinary.readouterr().out.decode().startswith(f"ministral-3 may stand in for {template}: ")
+    template.write_bytes(source.replace("[INST]", "[USER]").encode())
+    assert main(["verify", "ministral-3", str(template)]) == 1
+    assert b"\n-'[USER]" in capfdbinary.readouterr().out
+    template.write_bytes(b"{% nothing %}")
+    assert main(["verify", "ministral-3", str(template)]) == 2
+    assert main(["verify", "ministral-3", str(tmp_path / "none")]) == 2
+    assert len(capfdbinary.readouterr().err.splitlines()) == 2
+
+
+def test_vendor_copies_and_checks(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    copy = str(tmp_path / "cf")
+    assert main(["vendor", copy, "hebatron"]) == 0
+    assert main(["vendor", "--check", copy]) == 0
+    (tmp_path / "cf" / "errors.py").write_text("")
+    assert main(["vendor", copy, "--check"]) == 1
+    assert capfdbinary.readouterr().out.decode().endswith(f"{copy}: changed: errors.py\n")
+    for refused in (
+        [copy],
+        [copy, "none"],
+        ["--check", copy, "hebatron"],
+        ["--check", str(tmp_path / "no")],
+        [],
+    ):
+        assert main(["vendor", *refused]) == 2
+        assert capfdbinary.readouterr().err.count(b"\n") == 1

@@ -16,7 +16,15 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, is_mapping, iterated, roles_of, to_indented_json, to_str
+from ..values import (
+    as_messages,
+    fields,
+    is_mapping,
+    iterated,
+    roles_of,
+    to_indented_json,
+    to_str,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..conversation import Conversation, Message, Recent
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _TOOL_INSTRUCTION: Final = """\
@@ -63,6 +72,8 @@ class GLM4ToolsFormatter:
     variables = ()
     # None of GLM-4's own tokens is in what this template writes.
     control_tokens = ()
+    content_parts = ()
+    stop = ()
 
     def render(
         self,
@@ -188,6 +199,20 @@ class GLM4ToolsFormatter:
                 raise ChatFormatError("expected a message to answer", "messages")
             if role != "assistant":
                 scaffold(_ANSWER)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.glm4_tools import GLM4ToolsParser
+
+        return GLM4ToolsParser(self.stop, prompt, tools)
 
     def _resume(
         self,

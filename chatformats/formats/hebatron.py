@@ -20,7 +20,15 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, has_elements, items, iterated, roles_of, to_str
+from ..values import (
+    as_messages,
+    fields,
+    has_elements,
+    items,
+    iterated,
+    roles_of,
+    to_str,
+)
 from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _IDENTITY: Final = """\
@@ -73,6 +82,8 @@ class HebatronFormatter:
         "<tool_response>",
         "</tool_response>",
     )
+    content_parts = ()
+    stop = (_END,)
 
     def render(
         self,
@@ -281,6 +292,20 @@ class HebatronFormatter:
                 scaffold("\n")
             else:
                 control(_END_THINK)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.function_tags import HebatronParser
+
+        return HebatronParser(self.stop, prompt, tools)
 
     def _resume(
         self,

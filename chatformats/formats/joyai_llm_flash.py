@@ -20,7 +20,15 @@ import json
 from ..errors import ChatFormatError, expected, path_of
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, has_elements, is_mapping, iterated, roles_of, to_str
+from ..values import (
+    as_messages,
+    fields,
+    has_elements,
+    is_mapping,
+    iterated,
+    roles_of,
+    to_str,
+)
 from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _DEFAULT_SYSTEM_PROMPT: Final = (
@@ -57,6 +66,8 @@ class JoyAILLMFlashFormatter:
     template = "jdopensource/JoyAI-LLM-Flash-FP8's own"
     variables = ("bos_token",)
     control_tokens = (_USER, _ASSISTANT, _END_OF_THOUGHT, _END_OF_SENTENCE, "<tool_call>", "</tool_call>")
+    content_parts = ()
+    stop = (_END_OF_SENTENCE,)
 
     def render(
         self,
@@ -201,6 +212,20 @@ class JoyAILLMFlashFormatter:
         if add_generation_prompt:
             control(_ASSISTANT)
             control(_END_OF_THOUGHT)
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.function_tags import JoyAILLMFlashParser
+
+        return JoyAILLMFlashParser(self.stop, prompt, tools)
 
     def _resume(
         self,

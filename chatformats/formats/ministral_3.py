@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _DEFAULT_SYSTEM_MESSAGE: Final = """\
@@ -107,6 +108,8 @@ class Ministral3Formatter:
         "[TOOL_RESULTS]",
         "[/TOOL_RESULTS]",
     )
+    content_parts = ("system", "user", "assistant")
+    stop = ("</s>",)
 
     def render(
         self,
@@ -273,9 +276,24 @@ class Ministral3Formatter:
                 raise TemplateRaisedError(
                     f"Only user, assistant and tool roles are supported, got {role}",
                     path_of(("messages", index, "role")),
+                    _role_hint(roles, index),
                 )
             else:
                 raise expected("a string", role, ("messages", index, "role"))
+
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.ministral_3 import Ministral3Parser
+
+        return Ministral3Parser(self.stop, prompt, tools)
 
     def _resume(
         self,
@@ -329,9 +347,20 @@ def _check_alternation(sequence: Messages, roles: Sequence[object], first: int, 
                 "After the optional system message, conversation roles must alternate user and "
                 "assistant roles except for tool calls and results.",
                 path_of(("messages", index, "role")),
+                "normalize(merge_consecutive=True) merges the two"
+                if index > first and roles[index - 1] == role
+                else "",
             )
         user_is_next = not user_is_next
     return user_is_next
+
+
+def _role_hint(roles: Sequence[object], index: int) -> str:
+    if index == 0 and roles[0] == "developer":
+        return "normalize() reads it as system"
+    if roles[index] in ("system", "developer") and "user" in roles[index + 1 : index + 2]:
+        return "normalize(fold_system=True) puts it into the next user message"
+    return ""
 
 
 def _write_text_parts(out: Writer, parts: object, place: Place, kind: str) -> None:
@@ -355,6 +384,9 @@ def _write_answer_parts(reply: Writer, parts: object, called: bool, place: Place
 
 
 def _write_user_parts(out: Writer, parts: object, place: Place) -> None:
+    if parts is None:
+        # No sequence of parts, and to be missing would not help: that is refused too.
+        raise expected("a string or parts", parts, place)
     count = length(parts, place)
     if count == 0:
         raise TemplateRaisedError(

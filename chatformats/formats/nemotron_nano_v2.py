@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
+    from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
 _TURN: Final = "<SPECIAL_11>"
@@ -61,6 +62,8 @@ class NemotronNanoV2Formatter:
     template = "llama.cpp's for NVIDIA Nemotron Nano v2; NVIDIA's own repositories ship slightly other ones"
     variables = ("continue_final_message",)
     control_tokens = ("<SPECIAL_10>", _TURN, _END_OF_TURN)
+    content_parts = ()
+    stop = (_END_OF_TURN,)
 
     def render(
         self,
@@ -249,6 +252,20 @@ class NemotronNanoV2Formatter:
             scaffold("\n\n")
         out.turn(None)
 
+    def parse(
+        self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+    ) -> ParsedMessage:
+        """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
+        parser = self.parser(prompt, tools)
+        parser.feed(completion)
+        return parser.close()
+
+    def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+        """Return a parser that reads a completion in chunks."""
+        from ..parsers.nemotron_nano_v2 import NemotronNanoV2Parser
+
+        return NemotronNanoV2Parser(self.stop, prompt, tools)
+
     def _resume(
         self,
         out: Sink,
@@ -307,7 +324,8 @@ def _switches(
                 elif "/no_think" in text:
                     thinking, switched = False, True
             except TypeError as error:
-                raise expected("a string", text, ("messages", index, "content")) from error
+                hint = "normalize() drops it" if text is None else ""
+                raise expected("a string", text, ("messages", index, "content"), hint) from error
     return thinking, switched
 
 

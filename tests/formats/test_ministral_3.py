@@ -178,7 +178,7 @@ def test_the_template_is_quoted_where_it_refuses() -> None:
         FORMATTER.render([USER, ASSISTANT, ASSISTANT])
     assert str(info.value) == (
         "messages[2].role: After the optional system message, conversation roles must alternate user and "
-        "assistant roles except for tool calls and results."
+        "assistant roles except for tool calls and results. (normalize(merge_consecutive=True) merges the two)"
     )
 
 

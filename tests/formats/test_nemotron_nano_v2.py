@@ -117,7 +117,7 @@ def test_a_switch_in_a_list_is_an_element() -> None:
 
 def test_missing_and_null_content_differ() -> None:
     assert prompt({"role": "user"}).endswith("<SPECIAL_11>User\n\n")
-    with pytest.raises(ChatFormatError, match=r"^messages\[0\]\.content: expected a string, got None$"):
+    with pytest.raises(ChatFormatError, match=r"^messages\[0\]\.content: expected a string, got None \("):
         FORMATTER.render([user(None)])
 
 

@@ -7,7 +7,8 @@ Each ``type: ignore[code]`` is an error that a caller must see: an unused one fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,15 +21,21 @@ from chatformats import (
     PromptEncoder,
     TemplateRaisedError,
     find_control_tokens,
+    for_template,
+    for_tokenizer_config,
     get,
     names,
+    normalize,
+    register,
 )
+from chatformats.base import BaseFormatter
 from chatformats.conversation import Conversation, Delta
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
 from chatformats.formats.joyai_llm_flash import JoyAILLMFlashFormatter
 from chatformats.formats.ministral_3 import Ministral3Formatter
 from chatformats.formats.nemotron_nano_v2 import NemotronNanoV2Formatter
+from chatformats.formatter import Sink
 from chatformats.messages import (
     AssistantMessage,
     ContentPart,
@@ -46,6 +53,19 @@ from chatformats.messages import (
     ToolMessage,
     Tools,
     UserMessage,
+)
+from chatformats.normalization import Normalized
+from chatformats.parsing import (
+    ArgumentsDelta,
+    ContentDelta,
+    Event,
+    ParsedMessage,
+    ParsedToolCall,
+    Parser,
+    Problem,
+    ReasoningDelta,
+    ToolCallBegin,
+    ToolCallDone,
 )
 from chatformats.spans import Injection, Rendered, Segment
 
@@ -71,12 +91,26 @@ def a_name_from_elsewhere_has_the_protocol(name: str) -> str:
     return formatter.render([], None, add_generation_prompt=True)
 
 
+def a_template_has_a_formatter_or_none(source: str, config: Mapping[str, object], path: Path) -> str | None:
+    assert_type(for_template(source), ChatFormatter | None)
+    assert_type(chatformats.for_tokenizer_config(config), ChatFormatter | None)
+    assert_type(for_tokenizer_config(path, template="tool_use"), ChatFormatter | None)
+    for_template(source.encode())  # type: ignore[arg-type]
+    for_tokenizer_config(None)  # type: ignore[arg-type]
+    chatformats.for_no_such_thing()  # type: ignore[attr-defined]  # what is loaded late hides no typing error
+    formatter = for_tokenizer_config(str(path))
+    formatter.render([])  # type: ignore[union-attr]  # it may be None
+    return formatter.render([]) if formatter else None
+
+
 def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
     class Mine:
         name = "mine"
         template = "my own"
         variables = ("greeting",)
         control_tokens = ("<end>",)
+        content_parts = ("user",)
+        stop = ("<end>",)
 
         def render(
             self,
@@ -100,18 +134,21 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> Rendered:
             raise NotImplementedError
 
+        def parse(
+            self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
+        ) -> ParsedMessage:
+            raise NotImplementedError
+
+        def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
+            raise NotImplementedError
+
         def conversation(
-            self,
-            messages: Messages = (),
-            tools: Tools | None = None,
-            *,
-            segments: bool = False,
-            greeting: str = "Hello",
+            self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
         ) -> Conversation:
             raise NotImplementedError
 
-        def is_prefix_stable(self, *, greeting: str = "Hello") -> bool:
-            return True
+        def is_prefix_stable(self) -> bool:
+            return False
 
         def bridge(
             self,
@@ -119,8 +156,6 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
             completion: str,
             new_messages: Messages,
             tools: Tools | None = None,
-            *,
-            greeting: str = "Hello",
         ) -> str | None:
             return None
 
@@ -129,6 +164,7 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         template = "nobody's"
         variables = ()
         control_tokens = ()
+        content_parts = ()
 
         def render(
             self,
@@ -139,7 +175,10 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         ) -> str:
             return ""
 
+        stop = ()
         render_segments = Mine.render_segments
+        parse = Mine.parse
+        parser = Mine.parser
         conversation = Mine.conversation
         is_prefix_stable = Mine.is_prefix_stable
         bridge = Mine.bridge
@@ -156,24 +195,32 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
     )
 
 
-def a_conversation_grows(messages: Messages, tokenizer: object) -> list[int]:
-    formatter = get("hebatron")
-    chat = formatter.conversation(messages, None, segments=True, truncate_history_thinking=False)
-    assert_type(chat, Conversation)
-    chat.append({"role": "user", "content": "Hi"})
-    chat.extend([UserMessage(role="user", content="Hi")])
-    assert_type(chat.fork(), Conversation)
-    assert_type(chat.render(add_generation_prompt=True), str)
-    assert_type(chat.delta(), Delta)
-    keep, text = chat.delta(add_generation_prompt=True)
-    assert_type(keep, int)
-    assert_type(text, str)
-    assert_type(chat.bridge("Hello<|im_end|>", messages), str | None)
-    assert_type(formatter.is_prefix_stable(truncate_history_thinking=False), bool)
-    assert_type(formatter.bridge(messages, "Hello", messages, enable_thinking=False), str | None)
-    formatter.conversation(bos_token="<s>")  # type: ignore[call-arg]  # another format's
-    chat.render(True)  # type: ignore[call-arg]  # which option is to be said
-    return PromptEncoder(formatter, tokenizer, cache_size=1_000).encode(chat.render_segments())
+def a_format_of_ones_own_needs_a_name_and_write() -> ChatFormatter:
+    class Mine(BaseFormatter):
+        name = "mine"
+
+        def write(
+            self,
+            out: Sink,
+            messages: Messages,
+            tools: Tools | None,
+            add_generation_prompt: bool,
+            *,
+            greeting: str = "Hello",
+        ) -> None:
+            out.scaffold(greeting)
+
+    class WithoutWrite(BaseFormatter):
+        name = "without-write"
+
+    register("mine", Mine)
+    register("also-mine", lambda: Mine())
+    register("mine", Mine())  # type: ignore[arg-type]  # the class, not a formatter
+    register("other", dict)  # type: ignore[arg-type]
+    WithoutWrite()  # type: ignore[abstract]
+    assert_type(Mine().render([], greeting="Hi"), str)
+    assert_type(Mine().render_segments([]), Rendered)
+    return Mine()
 
 
 def the_templates_variables_are_keywords(messages: Messages) -> None:
@@ -274,6 +321,56 @@ def segments_say_who_wrote_what(
     rendered.spans(origin="caller")  # type: ignore[arg-type]
     HebatronFormatter().render_segments(messages, enable_thinking=False)
     HebatronFormatter().render_segments(messages, bos_token="")  # type: ignore[call-arg]
+
+
+def what_clients_send_is_normalized(formatter: ChatFormatter, request: object, sent: Iterator[object]) -> str:
+    normalized = normalize(sent, formatter, merge_consecutive=True, join_text=None)
+    assert_type(normalized, Normalized)
+    assert_type(normalized[0], dict[str, object])
+    assert_type(normalized.problems, list[ChatFormatError])
+    assert_type(normalized.problems[0].hint, str)
+    assert_type(formatter.content_parts, tuple[str, ...])
+    normalize(request)  # type: ignore[arg-type]  # not known to be a sequence
+    normalize([], "hebatron")  # type: ignore[arg-type]  # a formatter, not its name
+    normalize([], merge=True)  # type: ignore[call-arg]
+    return formatter.render(normalize([{"role": "user", "content": "Hi"}]))
+
+
+def completions_are_read(formatter: ChatFormatter, rendered: Rendered, text: str) -> str:
+    parsed = formatter.parse(text, prompt=rendered.text, tools=[])
+    assert_type(parsed, ParsedMessage)
+    assert_type(rendered.parse(text), ParsedMessage)
+    assert_type(parsed.reasoning_content, str | None)
+    assert_type(parsed.tool_calls, list[ParsedToolCall])
+    assert_type(parsed.problems, list[Problem])
+    assert_type(parsed.message(), AssistantMessage)
+    assert_type(formatter.stop, tuple[str, ...])
+    parser = rendered.parser()
+    assert_type(parser, Parser)
+    events: list[Event] = parser.feed(text)
+    for event in events:
+        if isinstance(event, (ContentDelta, ReasoningDelta, ArgumentsDelta)):
+            return event.text
+        if isinstance(event, ToolCallBegin):
+            return event.name
+        assert_type(event, ToolCallDone)
+    formatter.parse(b"bytes")  # type: ignore[arg-type]
+    return parser.close().content
+
+
+def conversations_grow(formatter: ChatFormatter, messages: Messages, tokenizer: Any) -> list[int]:
+    chat = formatter.conversation(messages, None)
+    chat.append({"role": "user", "content": "Hi"})
+    chat.extend(messages)
+    assert_type(chat, Conversation)
+    assert_type(chat.fork(), Conversation)
+    assert_type(chat.render(add_generation_prompt=True), str)
+    assert_type(chat.delta(), Delta)
+    assert_type(formatter.bridge(messages, "text", []), str | None)
+    assert_type(HebatronFormatter().is_prefix_stable(truncate_history_thinking=False), bool)
+    HebatronFormatter().conversation(messages, bos_token="")  # type: ignore[call-arg]
+    chat.append("Hi")  # type: ignore[arg-type]
+    return PromptEncoder(formatter, tokenizer).encode(formatter.render_segments(messages))
 
 
 def errors_say_what_and_where(formatter: ChatFormatter, messages: Messages) -> str:
