@@ -146,7 +146,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "functions": {"tools": [get_weather, TOOL], "tokenize": False},
     "method": {"tools": [Chat([]).__init__], "tokenize": False},
     "tools_of_odd_values": {
-        "tools": [{"name": "f", "x": Message("é", None), "y": (1, object), "z": float("nan"), "n": None}],
+        "tools": [{"name": "f", "x": Message("é", None), "y": object, "z": float("nan"), "n": None}],
         "tokenize": False,
     },
     "builtin": {"tools": [len], "tokenize": False},
