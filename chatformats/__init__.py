@@ -10,6 +10,7 @@ from .registry import get, names, register
 __all__ = (
     "ChatFormatError",
     "ChatFormatter",
+    "PromptEncoder",
     "TemplateRaisedError",
     "find_control_tokens",
     "for_template",
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .encoder import PromptEncoder
     from .fingerprint import for_template
     from .normalization import normalize
     from .tokenizer_config import for_tokenizer_config
@@ -30,7 +32,9 @@ else:
 
     def __getattr__(name: str) -> object:
         # These load re, json and hashlib, which take several times as long as the package.
-        if name == "for_template":
+        if name == "PromptEncoder":
+            from .encoder import PromptEncoder as value
+        elif name == "for_template":
             from .fingerprint import for_template as value
         elif name == "for_tokenizer_config":
             from .tokenizer_config import for_tokenizer_config as value

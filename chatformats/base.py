@@ -10,8 +10,10 @@ from .formatter import Sink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Mapping
+    from typing import Any, Literal
 
+    from .conversation import Conversation, Message, Recent
     from .messages import Messages, Tools
     from .parsing import ParsedMessage, Parser
     from .spans import Rendered
@@ -120,3 +122,55 @@ class BaseFormatter(ABC):
         from .parsing import Parser
 
         return Parser(self.stop, prompt, tools)
+
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        segments: bool = False,
+        **variables: Any,
+    ) -> Conversation:
+        """Return a conversation that grows; it is written anew each time, and says what stays."""
+        from .conversation import Conversation
+
+        return Conversation(self, messages, tools, variables, segments=segments)
+
+    def is_prefix_stable(self, **variables: Any) -> bool:
+        """Say whether appended messages ever change the prompt before them: it is not known."""
+        return False
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        **variables: Any,
+    ) -> str | None:
+        """Return what leads from prompt and completion to the next prompt: see ``Conversation.bridge``."""
+        return self.conversation(messages, tools, **variables).bridge(completion, new_messages)
+
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: None,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+        variables: dict[str, Any],
+    ) -> None:
+        self.write(out, messages.items, tools, add_generation_prompt, **variables)
+
+    def _state(self, messages: Recent, start: int, state: None, variables: object) -> None:
+        return None
+
+    def _rewrites(self, variables: object) -> Mapping[str, Literal["head", "turns"]]:
+        return {}
+
+    def _end_of_turn(self, variables: object) -> str:
+        return self.stop[0] if self.stop else ""
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        return {"role": "assistant", "content": sampled}

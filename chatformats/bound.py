@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .conversation import Conversation
     from .formatter import ChatFormatter
     from .messages import Messages, Tools
     from .parsing import ParsedMessage, Parser
@@ -91,3 +92,31 @@ class BoundFormatter:
     def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
         """Return a parser that reads a completion in chunks."""
         return type(self.formatter.parser())(self.stop, prompt, tools)
+
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        segments: bool = False,
+        **variables: Any,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        conversation: Callable[..., Conversation] = self.formatter.conversation
+        return conversation(messages, tools, segments=segments, **{**self.options, **variables})
+
+    def is_prefix_stable(self, **variables: Any) -> bool:
+        """Say whether the prompt of a conversation always begins that of a longer one."""
+        is_prefix_stable: Callable[..., bool] = self.formatter.is_prefix_stable
+        return is_prefix_stable(**{**self.options, **variables})
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        **variables: Any,
+    ) -> str | None:
+        """Return what leads from prompt and completion to the next prompt, or ``None``."""
+        return self.conversation(messages, tools, **variables).bridge(completion, new_messages)

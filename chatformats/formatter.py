@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol
 
+    from .conversation import Conversation
     from .messages import Messages, Tools
     from .parsing import ParsedMessage, Parser
     from .spans import Rendered
@@ -87,6 +88,32 @@ class ChatFormatter(Protocol):
 
     def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
         """Return a parser that reads a completion in chunks, with the same result in any chunks."""
+
+    def conversation(
+        self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new.
+
+        With ``segments`` it keeps who wrote what, for its ``render_segments``. It takes the template's
+        variables too, as ``render`` does.
+        """
+
+    def is_prefix_stable(self) -> bool:
+        """Say whether the prompt of a conversation always begins that of a longer one.
+
+        That is without a generation prompt, which the next turn takes the place of. A format whose answer
+        depends on the template's variables takes them, as ``render`` does.
+        """
+
+    def bridge(
+        self, messages: Messages, completion: str, new_messages: Messages, tools: Tools | None = None
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        Appended to ``render(messages, tools, add_generation_prompt=True)`` and the completion, it closes the
+        model's turn where it was cut off, writes the new messages, and prompts for the next turn. ``None``
+        where the template would rewrite the prompt or the completion: then the caller renders anew.
+        """
 
 
 class Writer:

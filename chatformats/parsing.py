@@ -21,6 +21,7 @@ What holds for every format:
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from json import JSONDecoder
@@ -47,89 +48,61 @@ _WHAT: Final[Mapping[str, str]] = {
 }
 
 
-class _Record:
-    """Compare and print by the fields, which are the slots."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, key) == getattr(other, key) for key in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]  # arguments are a dict
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{key}={getattr(self, key)!r}" for key in self.__slots__)
-        return f"{type(self).__name__}({fields})"
-
-
-class ContentDelta(_Record):
+@dataclass(slots=True)
+class ContentDelta:
     """More of the content."""
 
-    __slots__ = __match_args__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
 
-class ReasoningDelta(_Record):
+@dataclass(slots=True)
+class ReasoningDelta:
     """More of the reasoning."""
 
-    __slots__ = __match_args__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
 
-class ToolCallBegin(_Record):
+@dataclass(slots=True)
+class ToolCallBegin:
     """A tool call begins; ``name`` is empty where the model wrote none."""
 
-    __slots__ = __match_args__ = ("index", "name")
-
-    def __init__(self, index: int, name: str) -> None:
-        self.index = index
-        self.name = name
+    index: int
+    name: str
 
 
-class ArgumentsDelta(_Record):
+@dataclass(slots=True)
+class ArgumentsDelta:
     """More of the JSON text of a call's arguments: all of them joined can be read once the call is done."""
 
-    __slots__ = __match_args__ = ("index", "text")
-
-    def __init__(self, index: int, text: str) -> None:
-        self.index = index
-        self.text = text
+    index: int
+    text: str
 
 
-class ToolCallDone(_Record):
+@dataclass(slots=True)
+class ToolCallDone:
     """A tool call is read; ``call.status`` says whether it can be made."""
 
-    __slots__ = __match_args__ = ("index", "call")
-
-    def __init__(self, index: int, call: ParsedToolCall) -> None:
-        self.index = index
-        self.call = call
+    index: int
+    call: ParsedToolCall
 
 
-class Problem(_Record):
+@dataclass(slots=True)
+class Problem:
     """What was malformed, and at which character of the completion.
 
     >>> print(Problem("a tool call without a name", 17))
     at 17: a tool call without a name
     """
 
-    __slots__ = __match_args__ = ("problem", "position")
-
-    def __init__(self, problem: str, position: int) -> None:
-        self.problem = problem
-        self.position = position
+    problem: str
+    position: int
 
     def __str__(self) -> str:
         return f"at {self.position}: {self.problem}"
 
 
-class ParsedToolCall(_Record):
+@dataclass(slots=True)
+class ParsedToolCall:
     """A tool call that the model attempted.
 
     ``raw`` is its text. ``arguments`` are ``None`` where they cannot be trusted: in a call that does not
@@ -137,16 +110,14 @@ class ParsedToolCall(_Record):
     ``"missing_name"``, ``"malformed"`` or, where the tools are known, ``"unknown_tool"``.
     """
 
-    __slots__ = __match_args__ = ("name", "arguments", "raw", "status")
-
-    def __init__(self, name: str, arguments: dict[str, object] | None, raw: str, status: Status) -> None:
-        self.name = name
-        self.arguments = arguments
-        self.raw = raw
-        self.status = status
+    name: str
+    arguments: dict[str, object] | None
+    raw: str
+    status: Status
 
 
-class ParsedMessage(_Record):
+@dataclass(slots=True)
+class ParsedMessage:
     """What a model wrote, in its parts.
 
     ``reasoning_complete`` is ``True`` once reasoning was closed, ``False`` while it is open, and ``None``
@@ -155,33 +126,13 @@ class ParsedMessage(_Record):
     ``"reasoning"``, ``"tool_call"``, ``"markup"`` or, after the end of the turn, ``"rest"``.
     """
 
-    __slots__ = __match_args__ = (
-        "content",
-        "reasoning_content",
-        "reasoning_complete",
-        "tool_calls",
-        "complete",
-        "problems",
-        "pieces",
-    )
-
-    def __init__(
-        self,
-        content: str,
-        reasoning_content: str | None,
-        reasoning_complete: bool | None,
-        tool_calls: list[ParsedToolCall],
-        complete: bool,
-        problems: list[Problem],
-        pieces: list[tuple[Kind, str]],
-    ) -> None:
-        self.content = content
-        self.reasoning_content = reasoning_content
-        self.reasoning_complete = reasoning_complete
-        self.tool_calls = tool_calls
-        self.complete = complete
-        self.problems = problems
-        self.pieces = pieces
+    content: str
+    reasoning_content: str | None
+    reasoning_complete: bool | None
+    tool_calls: list[ParsedToolCall]
+    complete: bool
+    problems: list[Problem]
+    pieces: list[tuple[Kind, str]]
 
     def message(self) -> AssistantMessage:
         """Return an assistant message that ``render`` accepts.
@@ -229,28 +180,24 @@ def decode(text: str) -> object:
         raise ValueError("nested too deep") from error
 
 
+@dataclass(slots=True)
 class _Piece:
     """Text of one kind; it may be held until its kind is known."""
 
-    __slots__ = ("kind", "parts")
-
-    def __init__(self, kind: Any, text: str) -> None:
-        self.kind = kind
-        self.parts = [text]
+    kind: Any
+    parts: list[str]
 
 
+@dataclass(slots=True)
 class Call:
-    """A tool call that is being read."""
+    """A tool call that is being read; a tentative one may turn out to be text, until it is confirmed."""
 
-    __slots__ = ("at", "begun", "index", "name", "parts", "tentative")
-
-    def __init__(self, index: int, at: int, opener: str, tentative: bool) -> None:
-        self.index = index
-        self.at = at
-        self.parts = [opener]
-        self.name: str | None = None
-        self.begun = False
-        self.tentative = tentative
+    index: int
+    at: int
+    parts: list[str]
+    tentative: bool = False
+    name: str | None = None
+    begun: bool = False
 
 
 class Parser:
@@ -498,7 +445,7 @@ class Parser:
         if self._held and self._pieces[-1] is self._held[-1]:
             self._pieces[-1].parts.append(space)
         else:
-            piece = _Piece("held", space)
+            piece = _Piece("held", [space])
             self._pieces.append(piece)
             self._held.append(piece)
 
@@ -549,7 +496,7 @@ class Parser:
         if self._pieces and kind != "tool_call" and self._pieces[-1].kind == kind:
             self._pieces[-1].parts.append(text)
         else:
-            self._pieces.append(_Piece(kind, text))
+            self._pieces.append(_Piece(kind, [text]))
 
     def _problem(self, problem: str, at: int | None = None) -> None:
         self._problems.append(Problem(problem, self._at if at is None else at))
@@ -569,8 +516,8 @@ class Parser:
         raise NotImplementedError
 
     def _begin(self, opener: str, tentative: bool = False) -> Call:
-        """Return a new call; a tentative one may turn out to be text, until it is confirmed."""
-        call = Call(len(self._calls), self._at, opener, tentative)
+        """Return a new call."""
+        call = Call(len(self._calls), self._at, [opener], tentative)
         if not tentative:
             self._confirm(call)
         return call

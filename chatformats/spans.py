@@ -274,23 +274,37 @@ class SpanSink(Sink):
 
     def rendered(self, formatter: ChatFormatter) -> Rendered:
         """Return the prompt that was written."""
-        roles = [message.get("role") if is_mapping(message) else None for message in self._given]
-        segments = []
-        for texts, origin, message, generated in self._segments:
-            role = roles[message] if message is not None else None
-            segments.append(
-                Segment("".join(texts), origin, message, role if isinstance(role, str) else None, generated)
-            )
+        if isinstance(self._given, Mapping):
+            # A template goes through its keys.
+            self._given = list(self._given)
+        segments = self.segments()
         if self._mark:
             segments = _cut(segments, self._mark, self._continued)
-        printed = {segment.message for segment in segments if segment.origin == "content"}
         # Here and not when it is asked for: by then the caller may have added to the messages.
-        dropped = [
+        return Rendered(formatter, tuple(segments), self.left_out(segments, 0, len(self._given)))
+
+    def segments(self, start: int = 0, end: int | None = None) -> list[Segment]:
+        """Return what was written, or a part of it, piece by piece."""
+        roles: dict[int | None, str | None] = {None: None}
+        segments = []
+        for texts, origin, message, generated in self._segments[start:end]:
+            if message is not None and message not in roles:
+                whole = self._given[message]
+                role = whole.get("role") if is_mapping(whole) else None
+                roles[message] = role if isinstance(role, str) else None
+            segments.append(Segment("".join(texts), origin, message, roles[message], generated))
+        return segments
+
+    def left_out(self, segments: list[Segment], start: int, end: int) -> list[int]:
+        """Return which messages, between two indices, had something to say and are not in the segments."""
+        printed = {segment.message for segment in segments if segment.origin == "content"}
+        return [
             index
-            for index, message in enumerate(self._given)
-            if index not in printed and is_mapping(message) and _says_something(message, index in self._read)
+            for index in range(start, end)
+            if index not in printed
+            and is_mapping(message := self._given[index])
+            and _says_something(message, index in self._read)
         ]
-        return Rendered(formatter, tuple(segments), dropped)
 
     def _verbs(
         self, *, generated: bool

@@ -54,14 +54,17 @@ def as_messages(value: object) -> Messages:
     raise expected("a sequence of messages", value, ("messages",))
 
 
-def roles_of(messages: Messages) -> list[object]:
-    """Return each message's role, undefined where it has none: only a mapping has one."""
+def roles_of(messages: Messages, first: int = 0) -> list[object]:
+    """Return each message's role, undefined where it has none: only a mapping has one.
+
+    ``first`` is the first one's index, for errors.
+    """
     try:
         return [message["role"] for message in messages]
     except (LookupError, TypeError):
         return [
             fields(message, ("messages", index)).get("role", UNDEFINED)
-            for index, message in enumerate(messages)
+            for index, message in enumerate(messages, first)
         ]
 
 

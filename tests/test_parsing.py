@@ -116,6 +116,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str, str | None, Any, list[str]]:
 
 @settings(max_examples=1500, deadline=None)
 @given(cases())
+@example(("nemotron-nano-v2", "<TOOLCALL>\n\n[{}", "<think>\n", None, ["<TOOLCALL>\n", "\n[{}"]))
 @example(("nemotron-nano-v2", '<TOOLCALL>{"name": "f", "arguments": }\nget', None, None, ["<TOOLCALL>", "x"]))
 def test_nothing_is_lost_and_chunks_change_nothing(case: tuple[str, str, str | None, Any, list[str]]) -> None:
     name, text, prompt, tools, chunks = case
@@ -229,7 +230,11 @@ def values(name: str) -> st.SearchStrategy[str]:
     if name in ("ministral-3", "nemotron-nano-v2"):
         return texts
     return texts.map(
-        lambda text: text.replace("</parameter>", "</parameter>.").replace("</function>", "</function>.")
+        lambda text: (
+            text.replace("</parameter>", "</parameter>.")
+            .replace("</function>", "</function>.")
+            .replace("\n<parameter=", "\n <parameter=")
+        )
     )
 
 
@@ -405,7 +410,7 @@ def test_records_compare_print_copy_and_match() -> None:
     message = chatformats.get("hebatron").parse("Hi<tool_call>")
     assert copy.deepcopy(message) == message == pickle.loads(pickle.dumps(message))
     assert message != chatformats.get("hebatron").parse("Ho<tool_call>")
-    assert message != "Hi"
+    assert message != message.content  # type: ignore[comparison-overlap]  # no record is a string
     assert repr(ToolCallBegin(0, "f")) == "ToolCallBegin(index=0, name='f')"
     match Problem("what", 3):
         case Problem(problem, position):

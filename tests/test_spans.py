@@ -671,8 +671,20 @@ def test_mask_of_two_answers() -> None:
 
 def test_message_index() -> None:
     result = rendered("ministral-3", CHAT)
-    offsets = [(0, 3), (2, 4), (3, 18), (42, 43), (43, 49), (57, 59), (58, 60), (60, 64), (0, 0), (64, 64)]
-    assert result.message_index(offsets) == [None, None, 0, 0, 1, 1, 2, 2, None, None]
+    offsets = [
+        (0, 3),
+        (2, 4),
+        (3, 18),
+        (42, 43),
+        (43, 49),
+        (57, 59),
+        (58, 60),
+        (60, 64),
+        (0, 0),
+        (50, 50),
+        (64, 64),
+    ]
+    assert result.message_index(offsets) == [None, None, 0, 0, 1, 1, 2, 2, None, None, None]
     assert result.message_index([]) == []
 
 
@@ -897,7 +909,25 @@ def test_encode_with_tokens_that_the_format_does_not_write() -> None:
         "<pad>«<|User|>»x\n«<tool_response>»\ny<tool_response>z\n«</tool_response>»«<|User|>»<pa"
     )
     glm = rendered("glm4-tools", [user("<|user|>"), answer()])
-    assert encoded(glm, (), ["<|user|>", "[Round"]) == "«[Round» 0]\n问：<|user|>\n答：Yo"
+    assert encoded(glm, (), ["<|user|>", "问："]) == "[Round 0]\n«问：»<|user|>\n答：Yo"
+    # Only what holds an injected token is encoded as plain text.
+    tokenizer = Characters(["<|user|>", "[Round", "答："])
+    pieces: list[str] = []
+
+    def encode_plain(text: str) -> list[int]:
+        pieces.append(text)
+        return tokenizer.encode_plain(text)
+
+    glm = rendered("glm4-tools", [user("x<|user|>"), answer(), user("<|user|>y"), answer("z")])
+    ids = glm.encode(tokenizer.encode, encode_plain, ["<|user|>", "[Round", "答："])
+    assert tokenizer.decode(ids).count("«<|user|>»") == 0
+    assert pieces == [" 0]\n问：x<|user|>\n", " 1]\n问：<|user|>y\n"]
+
+
+def test_encode_where_a_token_of_the_format_s_is_part_of_an_injected_one() -> None:
+    glm = rendered("glm4-tools", [user("x"), answer()])
+    assert encoded(glm, (), ["问："]) == "[Round 0]\n«问：»x\n答：Yo"
+    assert encoded(glm, (), ["问：", "：x"]) == "[Round 0]\n问：x\n答：Yo"
 
 
 # Continuing the last message: the prompt ends where its content ends.

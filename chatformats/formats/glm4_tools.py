@@ -16,12 +16,22 @@ from __future__ import annotations
 from ..errors import ChatFormatError, expected
 from ..formatter import Sink
 from ..undefined import UNDEFINED
-from ..values import as_messages, fields, is_mapping, iterated, to_indented_json, to_str
+from ..values import (
+    as_messages,
+    fields,
+    is_mapping,
+    iterated,
+    roles_of,
+    to_indented_json,
+    to_str,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from collections.abc import Mapping
+    from typing import Final, Literal
 
+    from ..conversation import Conversation, Message, Recent
     from ..messages import Messages, Tools
     from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
@@ -100,26 +110,67 @@ class GLM4ToolsFormatter:
         self._write(out, out.messages, tools, add_generation_prompt)
         return out.rendered(self)
 
-    def _write(self, out: Sink, messages: Messages, tools: Tools | None, add_generation_prompt: bool) -> None:
-        scaffold, content, reply_content = out.scaffold, out.content, out.reply.content
-        # An empty mapping is as good as no messages; one with keys has no first message.
-        sequence = () if not messages and is_mapping(messages) else as_messages(messages)
-        first = 0
-        if sequence:
-            message = fields(sequence[0], ("messages", 0))
-            if message.get("role") == "system":
-                # Read and trimmed, never printed: what cannot be turned into text still fails.
-                to_str(message.get("content", UNDEFINED), ("messages", 0, "content"))
-                first = 1
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        segments: bool = False,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        from ..conversation import Conversation
 
-        if tools is not None:
-            scaffold(_TOOL_INSTRUCTION)
-            for index, tool in enumerate(iterated(tools, ("tools",))):
-                content(to_indented_json(tool, ("tools", index)))
-                scaffold("\n\n")
+        return Conversation(self, messages, tools, segments=segments)
+
+    def is_prefix_stable(self) -> bool:
+        """Say whether appended messages ever change the prompt before them: they do not."""
+        return True
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        ``None`` where the template would rewrite either: see ``Conversation.bridge``.
+        """
+        return self.conversation(messages, tools).bridge(completion, new_messages)
+
+    def _write(
+        self,
+        out: Sink,
+        messages: Messages,
+        tools: Tools | None,
+        add_generation_prompt: bool,
+        since: tuple[int, int] | None = None,
+    ) -> None:
+        # ``since``: the first message to write and the rounds before it, where the rest is written.
+        scaffold, content, reply_content = out.scaffold, out.content, out.reply.content
+        if since is None:
+            # An empty mapping is as good as no messages; one with keys has no first message.
+            sequence = () if not messages and is_mapping(messages) else as_messages(messages)
+            first = 0
+            if sequence:
+                message = fields(sequence[0], ("messages", 0))
+                if message.get("role") == "system":
+                    # Read and trimmed, never printed: what cannot be turned into text still fails.
+                    to_str(message.get("content", UNDEFINED), ("messages", 0, "content"))
+                    first = 1
+
+            if tools is not None:
+                scaffold(_TOOL_INSTRUCTION)
+                for index, tool in enumerate(iterated(tools, ("tools",))):
+                    content(to_indented_json(tool, ("tools", index)))
+                    scaffold("\n\n")
+            rounds = 0
+        else:
+            sequence = messages
+            first, rounds = since
 
         last = len(sequence) - 1
-        rounds = 0
         role: object = None
         for index, message in out.turns(sequence[first:], first):
             try:
@@ -162,3 +213,30 @@ class GLM4ToolsFormatter:
         from ..parsers.glm4_tools import GLM4ToolsParser
 
         return GLM4ToolsParser(self.stop, prompt, tools)
+
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: int | None,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+    ) -> None:
+        if state is None:
+            self._write(out, messages.items, tools, add_generation_prompt)
+        else:
+            self._write(out, messages, tools, add_generation_prompt, (start, state))
+
+    def _state(self, messages: Recent, start: int, state: int | None) -> int:
+        # The number of rounds.
+        return (state or 0) + roles_of(messages[start:-1]).count("user")
+
+    def _rewrites(self) -> Mapping[str, Literal["head", "turns"]]:
+        return {}
+
+    def _end_of_turn(self) -> str:
+        return ""
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        return {"role": "assistant", "content": sampled}

@@ -33,9 +33,10 @@ from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Final
+    from collections.abc import Mapping, Sequence
+    from typing import Final, Literal
 
+    from ..conversation import Conversation, Message, Recent
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
@@ -131,6 +132,53 @@ class HebatronFormatter:
         )
         return out.rendered(self)
 
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        enable_thinking: bool = True,
+        truncate_history_thinking: bool = True,
+        segments: bool = False,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        from ..conversation import Conversation
+
+        return Conversation(
+            self, messages, tools, enable_thinking, truncate_history_thinking, segments=segments
+        )
+
+    def is_prefix_stable(
+        self, *, enable_thinking: bool = True, truncate_history_thinking: bool = True
+    ) -> bool:
+        """Say whether appended messages ever change the prompt before them: they do.
+
+        A user message cuts earlier reasoning out, unless ``truncate_history_thinking`` is off; then only the
+        end of a tool turn moves, when the result of another call follows.
+        """
+        return False
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        *,
+        enable_thinking: bool = True,
+        truncate_history_thinking: bool = True,
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        ``None`` where the template would rewrite either: see ``Conversation.bridge``.
+        """
+        return self.conversation(
+            messages,
+            tools,
+            enable_thinking=enable_thinking,
+            truncate_history_thinking=truncate_history_thinking,
+        ).bridge(completion, new_messages)
+
     def _write(
         self,
         out: Sink,
@@ -139,30 +187,37 @@ class HebatronFormatter:
         add_generation_prompt: bool,
         enable_thinking: bool,
         truncate_history_thinking: bool,
+        since: tuple[Sequence[object], int, int] | None = None,
     ) -> None:
+        # ``since``: the roles, the first message and the first to write, where the rest is written.
         control, scaffold, content = out.control, out.scaffold, out.content
-        sequence = as_messages(messages)
-        if not sequence:
-            raise ChatFormatError("expected at least one message", "messages")
+        if since is None:
+            sequence = as_messages(messages)
+            if not sequence:
+                raise ChatFormatError("expected at least one message", "messages")
 
-        scaffold("\n\n")
-        control(_START)
-        scaffold("system\n")
-        scaffold(_IDENTITY)
-        roles = roles_of(sequence)
-        first = 0
-        if roles[0] == "system":
-            first = 1
-            system = to_str(sequence[0].get("content", UNDEFINED), ("messages", 0, "content"))
-            if system.strip():
-                out.turn(0)
-                scaffold("\n\n")
-                content(system)
-                out.turn(None)
-        if tools is not None and has_elements(tools, ("tools",)):
-            write_tools(out, tools, keywords_as_json=True)
-        control(_END)
-        scaffold("\n")
+            scaffold("\n\n")
+            control(_START)
+            scaffold("system\n")
+            scaffold(_IDENTITY)
+            roles: Sequence[object] = roles_of(sequence)
+            first = 0
+            if roles[0] == "system":
+                first = 1
+                system = to_str(sequence[0].get("content", UNDEFINED), ("messages", 0, "content"))
+                if system.strip():
+                    out.turn(0)
+                    scaffold("\n\n")
+                    content(system)
+                    out.turn(None)
+            if tools is not None and has_elements(tools, ("tools",)):
+                write_tools(out, tools, keywords_as_json=True)
+            control(_END)
+            scaffold("\n")
+            start = first
+        else:
+            sequence = messages
+            roles, first, start = since
 
         # Reasoning before this index is cut out.
         cut = -1
@@ -171,7 +226,7 @@ class HebatronFormatter:
         last = len(roles) - 1
         reply = out.reply
         reply_control, reply_content = reply.control, reply.content
-        for index, message in out.turns(sequence[first:], first):
+        for index, message in out.turns(sequence[start:], start):
             role = roles[index]
             if role == "assistant":
                 control(_START)
@@ -251,6 +306,50 @@ class HebatronFormatter:
         from ..parsers.function_tags import HebatronParser
 
         return HebatronParser(self.stop, prompt, tools)
+
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: int | None,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+        enable_thinking: bool,
+        truncate_history_thinking: bool,
+    ) -> None:
+        if state is None:
+            self._write(
+                out, messages.items, tools, add_generation_prompt, enable_thinking, truncate_history_thinking
+            )
+        else:
+            self._write(
+                out,
+                messages,
+                tools,
+                add_generation_prompt,
+                enable_thinking,
+                truncate_history_thinking,
+                (messages.roles(), state, start),
+            )
+
+    def _state(self, messages: Recent, start: int, state: int | None, *options: object) -> int:
+        # The index of the first message behind the head.
+        return int(roles_of(messages[:1]) == ["system"]) if state is None else state
+
+    def _rewrites(
+        self, enable_thinking: bool, truncate_history_thinking: bool
+    ) -> Mapping[str, Literal["head", "turns"]]:
+        # Reasoning is cut out of the turns before the last user message.
+        return {"user": "turns"} if truncate_history_thinking else {}
+
+    def _end_of_turn(self, *options: object) -> str:
+        return _END
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        thinking = prompt.endswith(_THINK + "\n")
+        prompted = _THINK + ("\n" if thinking else _END_THINK)
+        return {"role": "assistant", "content": prompted + sampled}
 
 
 def _write_assistant(

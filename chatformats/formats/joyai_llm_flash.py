@@ -33,9 +33,10 @@ from ._xml_tools import argument_text, write_tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Final
+    from collections.abc import Mapping, Sequence
+    from typing import Final, Literal
 
+    from ..conversation import Conversation, Message, Recent
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
@@ -109,6 +110,41 @@ class JoyAILLMFlashFormatter:
         self._write(out, out.messages, tools, add_generation_prompt, bos_token)
         return out.rendered(self)
 
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        bos_token: str = "",
+        segments: bool = False,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        from ..conversation import Conversation
+
+        return Conversation(self, messages, tools, bos_token, segments=segments)
+
+    def is_prefix_stable(self, *, bos_token: str = "") -> bool:
+        """Say whether appended messages ever change the prompt before them: they do.
+
+        A system message goes to the top, whenever it comes; nothing else is changed.
+        """
+        return False
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        *,
+        bos_token: str = "",
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        ``None`` where the template would rewrite either: see ``Conversation.bridge``.
+        """
+        return self.conversation(messages, tools, bos_token=bos_token).bridge(completion, new_messages)
+
     def _write(
         self,
         out: Sink,
@@ -116,26 +152,33 @@ class JoyAILLMFlashFormatter:
         tools: Tools | None,
         add_generation_prompt: bool,
         bos_token: str,
+        since: tuple[Sequence[object], int, bool] | None = None,
     ) -> None:
+        # ``since``: the roles, the first message to write and whether it comes after a user's, where the
+        # rest is written.
         control, scaffold, content = out.control, out.scaffold, out.content
-        # A mapping has keys to iterate over, none of which is a message: it prints no turn.
-        sequence = messages
-        if not isinstance(messages, list):
-            sequence = as_messages(list(messages) if is_mapping(messages) else messages)
-        roles = roles_of(sequence)
+        if since is None:
+            # A mapping has keys to iterate over, none of which is a message: it prints no turn.
+            sequence = messages
+            if not isinstance(messages, list):
+                sequence = as_messages(list(messages) if is_mapping(messages) else messages)
+            roles: Sequence[object] = roles_of(sequence)
 
-        control(to_str(bos_token, ("bos_token",)))
-        if "system" in roles:
-            _write_systems(out, sequence, roles)
+            control(to_str(bos_token, ("bos_token",)))
+            if "system" in roles:
+                _write_systems(out, sequence, roles)
+            else:
+                scaffold(_DEFAULT_SYSTEM_PROMPT)
+            if tools is not None and has_elements(tools, ("tools",)):
+                write_tools(out, tools, keywords_as_json=False)
+            start, after_user = 0, False
         else:
-            scaffold(_DEFAULT_SYSTEM_PROMPT)
-        if tools is not None and has_elements(tools, ("tools",)):
-            write_tools(out, tools, keywords_as_json=False)
+            sequence = messages
+            roles, start, after_user = since
 
         reply = out.reply
         reply_control, reply_content = reply.control, reply.content
-        after_user = False
-        for index, message in out.turns(sequence, 0):
+        for index, message in out.turns(sequence[start:], start):
             role = roles[index]
             if role == "user":
                 after_user = True
@@ -184,8 +227,43 @@ class JoyAILLMFlashFormatter:
 
         return JoyAILLMFlashParser(self.stop, prompt, tools)
 
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: bool | None,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+        bos_token: str,
+    ) -> None:
+        if state is None:
+            self._write(out, messages.items, tools, add_generation_prompt, bos_token)
+        else:
+            since = (messages.roles(), start, state)
+            self._write(out, messages, tools, add_generation_prompt, bos_token, since)
 
-def _write_systems(out: Sink, sequence: Messages, roles: list[object]) -> None:
+    def _state(self, messages: Recent, start: int, state: bool | None, bos_token: str) -> bool:
+        # Whether the model's turn is still to come.
+        after_user = bool(state)
+        for role in roles_of(messages[start:-1]):
+            if role == "user" or role == "tool":
+                after_user = True
+            elif role == "assistant":
+                after_user = False
+        return after_user
+
+    def _rewrites(self, bos_token: str) -> Mapping[str, Literal["head", "turns"]]:
+        return {"system": "head"}
+
+    def _end_of_turn(self, *options: object) -> str:
+        return _END_OF_SENTENCE
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        return {"role": "assistant", "content": sampled}
+
+
+def _write_systems(out: Sink, sequence: Messages, roles: Sequence[object]) -> None:
     several = roles.count("system") > 1
     first = roles.index("system")
     for index, message in out.turns(sequence, 0):

@@ -21,8 +21,10 @@ from ..values import as_messages, fields, iterated, length, roles_of, to_json, t
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final, Literal
 
+    from ..conversation import Conversation, Message, Recent
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
@@ -154,43 +156,91 @@ class Ministral3Formatter:
         self._write(out, out.messages, tools, bos_token, eos_token)
         return out.rendered(self)
 
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        bos_token: str = "<s>",
+        eos_token: str = "</s>",
+        segments: bool = False,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        from ..conversation import Conversation
+
+        return Conversation(self, messages, tools, bos_token, eos_token, segments=segments)
+
+    def is_prefix_stable(self, *, bos_token: str = "<s>", eos_token: str = "</s>") -> bool:
+        """Say whether appended messages ever change the prompt before them: they do not."""
+        return True
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        *,
+        bos_token: str = "<s>",
+        eos_token: str = "</s>",
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        ``None`` where the template would rewrite either: see ``Conversation.bridge``.
+        """
+        return self.conversation(messages, tools, bos_token=bos_token, eos_token=eos_token).bridge(
+            completion, new_messages
+        )
+
     def _write(
-        self, out: Sink, messages: Messages, tools: Tools | None, bos_token: str, eos_token: str
+        self,
+        out: Sink,
+        messages: Messages,
+        tools: Tools | None,
+        bos_token: str,
+        eos_token: str,
+        since: tuple[Sequence[object], int] | None = None,
     ) -> None:
+        # ``since``: the roles and the first message to write, where the rest is written.
         control, content = out.control, out.content
-        control(to_str(bos_token, ("bos_token",)))
+        if since is None:
+            control(to_str(bos_token, ("bos_token",)))
 
-        sequence = as_messages(messages)
-        if not sequence:
-            raise ChatFormatError("expected at least one message", "messages")
-        roles = roles_of(sequence)
-        first = 0
-        if roles[0] == "system":
-            first = 1
-            out.turn(0)
-            control("[SYSTEM_PROMPT]")
-            text = sequence[0].get("content", UNDEFINED)
-            if isinstance(text, str):
-                content(text)
+            sequence = as_messages(messages)
+            if not sequence:
+                raise ChatFormatError("expected at least one message", "messages")
+            roles: Sequence[object] = roles_of(sequence)
+            first = 0
+            if roles[0] == "system":
+                first = 1
+                out.turn(0)
+                control("[SYSTEM_PROMPT]")
+                text = sequence[0].get("content", UNDEFINED)
+                if isinstance(text, str):
+                    content(text)
+                else:
+                    _write_text_parts(out, text, ("messages", 0, "content"), "system message")
+                control("[/SYSTEM_PROMPT]")
+                out.turn(None)
             else:
-                _write_text_parts(out, text, ("messages", 0, "content"), "system message")
-            control("[/SYSTEM_PROMPT]")
-            out.turn(None)
+                control("[SYSTEM_PROMPT]")
+                out.scaffold(_DEFAULT_SYSTEM_MESSAGE)
+                control("[/SYSTEM_PROMPT]")
+
+            if tools is not None and length(tools, ("tools",)) > 0:
+                control("[AVAILABLE_TOOLS]")
+                content(to_json(tools, ("tools",)))
+                control("[/AVAILABLE_TOOLS]")
+
+            _check_alternation(sequence, roles[first:], first, True)
+            start = first
         else:
-            control("[SYSTEM_PROMPT]")
-            out.scaffold(_DEFAULT_SYSTEM_MESSAGE)
-            control("[/SYSTEM_PROMPT]")
-
-        if tools is not None and length(tools, ("tools",)) > 0:
-            control("[AVAILABLE_TOOLS]")
-            content(to_json(tools, ("tools",)))
-            control("[/AVAILABLE_TOOLS]")
-
-        _check_alternation(sequence, roles, first)
+            sequence = messages
+            roles, start = since
 
         reply = out.reply
         reply_control, reply_content = reply.control, reply.content
-        for index, message in out.turns(sequence[first:], first):
+        for index, message in out.turns(sequence[start:], start):
             role = roles[index]
             if role == "user":
                 text = message.get("content", UNDEFINED)
@@ -245,12 +295,47 @@ class Ministral3Formatter:
 
         return Ministral3Parser(self.stop, prompt, tools)
 
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: bool | None,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+        bos_token: str,
+        eos_token: str,
+    ) -> None:
+        if state is None:
+            self._write(out, messages.items, tools, bos_token, eos_token)
+        else:
+            roles = messages.roles()
+            _check_alternation(messages, roles[start:], start, state)
+            self._write(out, messages, tools, bos_token, eos_token, (roles, start))
 
-def _check_alternation(sequence: Messages, roles: list[object], first: int) -> None:
+    def _state(self, messages: Recent, start: int, state: bool | None, *options: object) -> bool:
+        # Whether the next turn has to be the user's.
+        roles = roles_of(messages[start:-1])
+        return _check_alternation(messages, roles, start, True if state is None else state)
+
+    def _rewrites(self, *options: object) -> Mapping[str, Literal["head", "turns"]]:
+        return {}
+
+    def _end_of_turn(self, bos_token: str, eos_token: str) -> str:
+        return eos_token
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        text, *calls = sampled.split("[TOOL_CALLS]")
+        if not calls or not all("[ARGS]" in call for call in calls):
+            return {"role": "assistant", "content": sampled}
+        functions = [dict(zip(("name", "arguments"), call.split("[ARGS]", 1))) for call in calls]
+        called = [{"function": function} for function in functions]
+        return {"role": "assistant", "content": text, "tool_calls": called}
+
+
+def _check_alternation(sequence: Messages, roles: Sequence[object], first: int, user_is_next: bool) -> bool:
     # A pass of its own, as in the template: what it finds is told before any other fault.
-    user_is_next = True
-    for index in range(first, len(roles)):
-        role = roles[index]
+    for index, role in enumerate(roles, first):
         if role == "assistant":
             calls = sequence[index].get("tool_calls")
             if calls is not None and length(calls, ("messages", index, "tool_calls")) > 0:
@@ -267,9 +352,10 @@ def _check_alternation(sequence: Messages, roles: list[object], first: int) -> N
                 else "",
             )
         user_is_next = not user_is_next
+    return user_is_next
 
 
-def _role_hint(roles: list[object], index: int) -> str:
+def _role_hint(roles: Sequence[object], index: int) -> str:
     if index == 0 and roles[0] == "developer":
         return "normalize() reads it as system"
     if roles[index] in ("system", "developer") and "user" in roles[index + 1 : index + 2]:

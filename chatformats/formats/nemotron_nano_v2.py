@@ -24,8 +24,10 @@ from ..values import as_messages, fields, iterated, length, roles_of, to_json, t
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final, Literal
 
+    from ..conversation import Conversation, Message, Recent
     from ..errors import Place
     from ..formatter import Writer
     from ..messages import Messages, Tools
@@ -95,6 +97,43 @@ class NemotronNanoV2Formatter:
         self._write(out, messages, tools, add_generation_prompt, continue_final_message)
         return out.rendered(self)
 
+    def conversation(
+        self,
+        messages: Messages = (),
+        tools: Tools | None = None,
+        *,
+        continue_final_message: bool = False,
+        segments: bool = False,
+    ) -> Conversation:
+        """Return a conversation that grows: rendering it again costs only what is new."""
+        from ..conversation import Conversation
+
+        return Conversation(self, messages, tools, continue_final_message, segments=segments)
+
+    def is_prefix_stable(self, *, continue_final_message: bool = False) -> bool:
+        """Say whether appended messages ever change the prompt before them: they do.
+
+        The last turn has a think tag, which history has not, and tool results share one list.
+        """
+        return False
+
+    def bridge(
+        self,
+        messages: Messages,
+        completion: str,
+        new_messages: Messages,
+        tools: Tools | None = None,
+        *,
+        continue_final_message: bool = False,
+    ) -> str | None:
+        """Return what leads from the prompt and what the model wrote to the prompt for the turn after it.
+
+        ``None`` where the template would rewrite either: see ``Conversation.bridge``.
+        """
+        return self.conversation(messages, tools, continue_final_message=continue_final_message).bridge(
+            completion, new_messages
+        )
+
     def _write(
         self,
         out: Sink,
@@ -102,46 +141,53 @@ class NemotronNanoV2Formatter:
         tools: Tools | None,
         add_generation_prompt: bool,
         continue_final_message: bool,
+        since: tuple[Sequence[object], int, int, bool, bool] | None = None,
     ) -> None:
+        # ``since``: the roles, the first message, the first to write and what the switches say, where the
+        # rest is written.
         control, scaffold, content = out.control, out.scaffold, out.content
-        sequence = as_messages(messages)
-        roles = roles_of(sequence)
-        thinking, switched = _switches(sequence, roles)
-        if not sequence:
-            raise ChatFormatError("expected at least one message", "messages")
+        if since is None:
+            sequence = as_messages(messages)
+            roles: Sequence[object] = roles_of(sequence)
+            thinking, switched = _switches(sequence, roles, 0, (True, False))
+            if not sequence:
+                raise ChatFormatError("expected at least one message", "messages")
 
-        control("<SPECIAL_10>")
-        scaffold("System\n")
-        first = 0
-        system = ""
-        if roles[0] == "system":
-            first = 1
-            system = _without_switches(sequence[0].get("content"), 0)
-            out.turn(0)
-            content(system)
-            out.turn(None)
+            control("<SPECIAL_10>")
+            scaffold("System\n")
+            first = 0
+            system = ""
+            if roles[0] == "system":
+                first = 1
+                system = _without_switches(sequence[0].get("content"), 0)
+                out.turn(0)
+                content(system)
+                out.turn(None)
 
-        if tools:
-            if system:
-                scaffold("\n\n")
-            _write_tools(out, tools)
-        scaffold("\n\n")
+            if tools:
+                if system:
+                    scaffold("\n\n")
+                _write_tools(out, tools)
+            scaffold("\n\n")
+            start = first
+        else:
+            sequence = messages
+            roles, first, start, thinking, switched = since
 
         last = len(sequence) - 1
         if first > last:
             raise ChatFormatError("expected a message after the system message", "messages")
         answer = ""
         calls: object = ()
+        end = last + 1
         if roles[last] == "assistant":
             answer = _stripped(sequence[last].get("content"), last)
             calls = sequence[last].get("tool_calls", ())
-            sequence = sequence[:last]
-            roles.pop()
+            end = last
 
         reply = out.reply
         reply_control, reply_scaffold, reply_content = reply.control, reply.scaffold, reply.content
-        end = len(roles)
-        for index, message in out.turns(sequence[first:], first):
+        for index, message in out.turns(sequence[start:end], start):
             role = roles[index]
             if role == "user":
                 text = message.get("content")
@@ -158,7 +204,7 @@ class NemotronNanoV2Formatter:
                     scaffold("User\n<TOOL_RESPONSE>[")
                 result = message.get("content", UNDEFINED)
                 content(result if isinstance(result, str) else to_str(result, ("messages", index, "content")))
-                if index + 1 < end and roles[index + 1] == "tool":
+                if index < last and roles[index + 1] == "tool":
                     scaffold(", ")
                 else:
                     scaffold("]</TOOL_RESPONSE>")
@@ -220,11 +266,55 @@ class NemotronNanoV2Formatter:
 
         return NemotronNanoV2Parser(self.stop, prompt, tools)
 
+    def _resume(
+        self,
+        out: Sink,
+        messages: Recent,
+        start: int,
+        state: tuple[int, bool, bool] | None,
+        add_generation_prompt: bool,
+        tools: Tools | None,
+        continue_final_message: bool,
+    ) -> None:
+        if state is None:
+            self._write(out, messages.items, tools, add_generation_prompt, continue_final_message)
+            return
+        roles = messages.roles()
+        switches = _switches(messages, roles[start:], start, state[1:])
+        self._write(
+            out,
+            messages,
+            tools,
+            add_generation_prompt,
+            continue_final_message,
+            (roles, state[0], start, *switches),
+        )
 
-def _switches(sequence: Messages, roles: list[object]) -> tuple[bool, bool]:
+    def _state(
+        self, messages: Recent, start: int, state: tuple[int, bool, bool] | None, *options: object
+    ) -> tuple[int, bool, bool]:
+        # The index of the first message behind the head, and what the switches say.
+        if state is None:
+            state = (int(roles_of(messages[:1]) == ["system"]), True, False)
+        return state[0], *_switches(messages, roles_of(messages[start:-1]), start, state[1:])
+
+    def _rewrites(self, *options: object) -> Mapping[str, Literal["head", "turns"]]:
+        return {}
+
+    def _end_of_turn(self, *options: object) -> str:
+        return _END_OF_TURN
+
+    def _as_message(self, sampled: str, prompt: str) -> Message:
+        thinking = prompt.endswith("<think>\n")
+        return {"role": "assistant", "content": ("<think>\n" if thinking else "<think></think>") + sampled}
+
+
+def _switches(
+    sequence: Messages, roles: Sequence[object], first: int, before: tuple[bool, bool]
+) -> tuple[bool, bool]:
     """Say whether the model is to think, and whether any message holds a switch."""
-    thinking, switched = True, False
-    for index, role in enumerate(roles):
+    thinking, switched = before
+    for index, role in enumerate(roles, first):
         if role == "user" or role == "system":
             text: Any = sequence[index].get("content", UNDEFINED)
             try:

@@ -53,6 +53,8 @@ class TaggedParser(Parser):
     # What may follow a tag in a value if the value ends there: by what was read so far, the next tag and
     # what then was read, or nothing where that settles it.
     paths: Mapping[str, Mapping[str, str]]
+    # The tags in a value that may be the first of what ends it, and the one that should be.
+    value_ends: tuple[str, ...]
     value_closer: str
     call_closer = "</tool_call>"
 
@@ -133,7 +135,7 @@ class TaggedParser(Parser):
         self._state = self._in_value
 
     def _in_value(self, token: str, marker: bool) -> None:
-        if marker and (token in self.paths or token in self.stop):
+        if marker and (token in self.value_ends or token in self.stop):
             self._trial = [(token, True)]
             self._path = STOP if token in self.stop else token
             self._state = self._in_trial

@@ -9,7 +9,8 @@ write them:
 - ``<function=…>`` at the start of a line, where a parameter or the function's end follows it;
 - several functions in one ``<tool_call>``;
 - a missing ``</parameter>`` or ``</function>`` where the rest of the call's end stands before the next call
-  or the end; a missing ``</parameter>`` before a parameter that the tool has and the call has not yet.
+  or the end of the turn, both where it stands before the end;
+- a missing ``</parameter>`` before a line that opens a parameter that the tool has and the call has not yet.
 
 A value that holds the very tags that end it, in their order, is read as ended there.
 """
@@ -29,16 +30,17 @@ _FUNCTION: Final = "<function="
 _END_FUNCTION: Final = "</function>"
 _PARAMETER: Final = "<parameter="
 _END_PARAMETER: Final = "</parameter>"
-_NEXT: Final = {_CALL: "", STOP: "", END: ""}
+# With the tag before it: what is longer is no parameter's name. A bound keeps the time linear.
+_LONGEST_KEY: Final = 256
+# The rest of a call's end, after which the value is taken for ended if a call or the end of the turn follows.
+_CLOSED: Final = "closed"
 _PATHS: Final = {
-    _END_PARAMETER: {
-        _PARAMETER: "",
-        _END_FUNCTION: _END_PARAMETER + _END_FUNCTION,
-        _END_CALL: _END_CALL,
-    },
-    _END_PARAMETER + _END_FUNCTION: {**_NEXT, _END_CALL: "", _FUNCTION: ""},
-    _END_FUNCTION: {_END_CALL: _END_CALL},
-    _END_CALL: _NEXT,
+    _END_PARAMETER: {_PARAMETER: "", _END_FUNCTION: _END_FUNCTION + _END_PARAMETER, _END_CALL: _CLOSED},
+    _END_FUNCTION + _END_PARAMETER: {_END_CALL: "", _FUNCTION: "", _CALL: _CALL, STOP: STOP, END: ""},
+    _END_FUNCTION: {_END_CALL: _CLOSED},
+    _CLOSED: {_CALL: _CALL, STOP: STOP, END: ""},
+    _CALL: {_FUNCTION: ""},
+    _END_CALL: {STOP: STOP, END: ""},
     STOP: {END: ""},
 }
 
@@ -48,6 +50,7 @@ class FunctionTagsParser(TaggedParser):
 
     call_openers = (_CALL, _FUNCTION)
     call_markers = (_END_FUNCTION, _PARAMETER, _END_PARAMETER, _END_CALL)
+    value_ends = (_END_PARAMETER, _END_FUNCTION, _END_CALL)
     value_closer = _END_PARAMETER
     paths = _PATHS
 
@@ -141,32 +144,31 @@ class FunctionTagsParser(TaggedParser):
         self._break_in_value = False
 
     def _in_value(self, token: str, marker: bool) -> None:
-        if marker and token == _PARAMETER and self.tools and self._call.parts[-1].endswith("\n"):
+        if token == _PARAMETER and self.tools and self._value and self._call.parts[-1].endswith("\n"):
             self._trial = [(token, True)]
-            self._name = []
             self._state = self._in_next_key
         else:
             super()._in_value(token, marker)
 
     def _in_next_key(self, token: str, marker: bool) -> None:
-        """Read a parameter's opening tag in a value: the tool may have that parameter."""
+        """Read a line in a value that may open a parameter of the tool."""
         if not marker:
-            name, end, _ = token.partition(">")
-            self._name.append(name)
-            if not end and "\n" not in name:
-                self._trial.append((token, False))
-                return
-            key = "".join(self._name)
-            if end and key != self._key and key not in self._arguments and self._declared(key):
-                self._end_value()
-                self._problem("an argument without its closing tag", self._call.at)
-                self._state = self._body
-                for text, is_marker in (*self._trial, (token, False)):
-                    self._state(text, is_marker)
-                return
-        self._add("".join(text for text, _ in self._trial))
-        self._state = self._in_value
-        self._state(token, marker)
+            self._trial.append((token, False))
+        line = "".join(text for text, _ in self._trial)[len(_PARAMETER) : _LONGEST_KEY]
+        key, _, left = line.partition(">")
+        if not marker and len(line) < _LONGEST_KEY - len(_PARAMETER) and not left and "\n" not in line:
+            return
+        if left[:1] == "\n" and key != self._key and key not in self._arguments and self._declared(key):
+            self._end_value()
+            self._problem("an argument without its closing tag", self._call.at)
+            self._state = self._body
+            for text, is_marker in self._trial:
+                self._state(text, is_marker)
+        else:
+            self._add("".join(text for text, _ in self._trial))
+            self._state = self._in_value
+        if marker:
+            self._state(token, marker)
 
     def _cut_start(self, text: str) -> str:
         return text[1:] if text[0] == "\n" else text

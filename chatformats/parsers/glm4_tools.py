@@ -10,8 +10,7 @@ The template: ``reference/glm4-tools.jinja``, which never writes a call. Differs
 - the template knows no reasoning; ``<think>`` at the start of a completion is read, since GLM models
   that reason write it.
 
-A missing ``</arg_value>`` is read, with a problem noted, where ``</tool_call>`` stands before the next call
-or the end.
+A missing ``</arg_value>`` is read, with a problem noted, where ``</tool_call>`` stands at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _VALUE: Final = "<arg_value>"
 _END_VALUE: Final = "</arg_value>"
 _PATHS: Final = {
     _END_VALUE: {_KEY: "", _END_CALL: ""},
-    _END_CALL: {_CALL: "", STOP: "", END: ""},
+    _END_CALL: {STOP: STOP, END: ""},
     STOP: {END: ""},
 }
 
@@ -43,6 +42,7 @@ class GLM4ToolsParser(TaggedParser):
     trims = None
     call_openers = (_CALL,)
     call_markers = (_KEY, _END_KEY, _VALUE, _END_VALUE, _END_CALL)
+    value_ends = (_END_VALUE, _END_CALL)
     value_closer = _END_VALUE
     paths = _PATHS
 

@@ -90,7 +90,7 @@ class NemotronNanoV2Parser(JSONParser):
             self._text("".join(self._opening))
             self._state(token, marker)
         else:
-            self._call = Call(len(self._calls), self._opened_at, "".join(self._opening), False)
+            self._call = Call(len(self._calls), self._opened_at, self._opening)
             self._confirm(self._call)
             self._state = self._no_list
             self._state(token, marker)
@@ -122,7 +122,8 @@ class NemotronNanoV2Parser(JSONParser):
                         taken = position
                     self._depth += 1
                     if self._depth == self._level and character == "[":
-                        self._opening.append(text[:position])
+                        self._opening += [*self._loose, text[:position]]
+                        self._loose = []
                         taken = position
                 elif character in "]}" and not outside:
                     self._depth -= 1
@@ -168,7 +169,7 @@ class NemotronNanoV2Parser(JSONParser):
 
     def _begin_element(self, offset: int) -> None:
         self._flush_opening()
-        call = Call(len(self._calls), self._at + offset, "{", False)
+        call = Call(len(self._calls), self._at + offset, ["{"])
         self._confirm(call)
         self._call = call
         self._head = True
@@ -239,7 +240,7 @@ class NemotronNanoV2Parser(JSONParser):
                 self._put("markup", loose)
             return
         self._flush_opening()
-        call = Call(len(self._calls), self._loose_at, loose, False)
+        call = Call(len(self._calls), self._loose_at, [loose])
         self._confirm(call)
         self._end(call, None, "malformed")
         self._start_json()
@@ -280,7 +281,7 @@ class NemotronNanoV2Parser(JSONParser):
             text = "".join(self._opening) + "".join(self._loose)
             self._loose = []
             self._opening = []
-            call = Call(len(self._calls), self._opened_at, text, False)
+            call = Call(len(self._calls), self._opened_at, [text])
             self._confirm(call)
             self._end(call, None, "malformed" if token in self.json_ends else "unclosed")
         else:

@@ -36,6 +36,9 @@ def call(name: str, /, **arguments: str) -> str:
         "</function>",
         "</function>\n</tool_call> is not how it ends",
         "</tool_call>",
+        "</tool_call><tool_call>\n<function=f>\n</function>",
+        "</tool_call>\n<|im_end|>\n",
+        "</parameter>\n</function>\n<tool_call> is how it ends",
         "<parameter=a>",
         "<function=f>\n<parameter=a>\nopened, never closed",
         "<tool_call>\n<function=f>\n</function>\n</tool_call>",
@@ -303,11 +306,14 @@ class TestBroken:
             "\n</function>\n</tool_call>\n<|im_end|>",
             "\n</parameter>\n</tool_call>\n",
             "\n</tool_call>",
+            "\n</function>\n</tool_call>\n" + call("f", a="1"),
+            "\n</parameter>\n</tool_call>\n" + call("f", a="1"),
         ],
     )
     def test_a_missing_end_before_the_end(self, end: str) -> None:
         message = read("hebatron", "<tool_call>\n<function=f>\n<parameter=a>\n1" + end)
-        assert calls(message) == [("f", {"a": "1"})]
+        assert set(map(str, calls(message))) == {"('f', {'a': '1'})"}
+        assert len(message.tool_calls) == 1 + ("<function=" in end)
         assert message.problems
 
     def test_a_missing_end_before_a_parameter_that_the_tool_has(self) -> None:

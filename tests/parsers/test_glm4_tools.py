@@ -133,7 +133,7 @@ def test_statuses(completion: str, expected: list[str]) -> None:
     assert message.problems
 
 
-@pytest.mark.parametrize("end", ["</tool_call>", "</tool_call>\n", "</tool_call>\n" + call("f", a="1")])
+@pytest.mark.parametrize("end", ["</tool_call>", "</tool_call>\n"])
 def test_a_missing_end_of_a_value(end: str) -> None:
     message = read("glm4-tools", "<tool_call>f<arg_key>a</arg_key><arg_value>1" + end)
     assert set(map(str, calls(message))) == {"('f', {'a': '1'})"}

@@ -16,12 +16,11 @@ import pytest
 from ..parsers.reading import calls, read
 from .completions import CASES, TOOLS, Case
 
-parsers = pytest.importorskip(
-    "llm_router_utils.sglang.srt.function_call.function_call_parser",
-    reason="llm-router-utils is not installed (extra: peers)",
-)
-from llm_router_utils.sglang.srt.entrypoints.openai.protocol import Tool
-from llm_router_utils.sglang.srt.parser.reasoning_parser import ReasoningParser
+SRT = "llm_router_utils.sglang.srt"
+REASON = "llm-router-utils is not installed (extra: peers)"
+parsers = pytest.importorskip(f"{SRT}.function_call.function_call_parser", reason=REASON)
+protocol = pytest.importorskip(f"{SRT}.entrypoints.openai.protocol", reason=REASON)
+reasoning = pytest.importorskip(f"{SRT}.parser.reasoning_parser", reason=REASON)
 
 PEERS = {
     "hebatron": ("qwen3", "qwen3_coder"),
@@ -29,7 +28,7 @@ PEERS = {
     "ministral-3": ("mistral", "mistral"),
     "nemotron-nano-v2": ("nemotron_3", None),
 }
-PEER_TOOLS = [Tool(**definition) for definition in TOOLS]
+PEER_TOOLS = [protocol.Tool(**definition) for definition in TOOLS]
 #: Where the peer differs, whole ("w") or in single characters ("s"), and why.
 DIFFERENT: dict[tuple[str, str], tuple[str, str]] = {
     ("hebatron", "an end of a call in a value"): ("w", "whole, it cuts the value at the first </tool_call>"),
@@ -57,27 +56,27 @@ def arguments(text: str) -> Any:
 
 def whole(name: str, case: Case) -> Read:
     thinker, caller = PEERS[name]
-    reasoner = ReasoningParser(thinker, force_reasoning=case.thinking)
-    reasoning, text = reasoner.parse_non_stream(case.completion)
+    reasoner = reasoning.ReasoningParser(thinker, force_reasoning=case.thinking)
+    thought, text = reasoner.parse_non_stream(case.completion)
     if caller is None:
-        return (text or "").strip(), (reasoning or "").strip(), []
+        return (text or "").strip(), (thought or "").strip(), []
     content, found = parsers.FunctionCallParser(PEER_TOOLS, caller).parse_non_stream(text or "")
     return (
         content.strip(),
-        (reasoning or "").strip(),
+        (thought or "").strip(),
         [(call.name, arguments(call.parameters)) for call in found],
     )
 
 
 def in_characters(name: str, case: Case) -> Read:
     thinker, caller = PEERS[name]
-    reasoner = ReasoningParser(thinker, force_reasoning=case.thinking)
+    reasoner = reasoning.ReasoningParser(thinker, force_reasoning=case.thinking)
     parser = parsers.FunctionCallParser(PEER_TOOLS, caller) if caller else None
-    reasoning = content = ""
+    thoughts = content = ""
     found: dict[int, list[Any]] = {}
     for character in [*case.completion, ""]:
         thought, text = reasoner.parse_stream_chunk(character) if character else reasoner.parse_stream_end()
-        reasoning += thought or ""
+        thoughts += thought or ""
         if parser is None:
             content += text or ""
             continue
@@ -90,7 +89,7 @@ def in_characters(name: str, case: Case) -> Read:
                 call = found.setdefault(increment.tool_index, [None, ""])
                 call[0] = increment.name or call[0]
                 call[1] += increment.parameters or ""
-    return content.strip(), reasoning.strip(), [(name, arguments(text)) for name, text in found.values()]
+    return content.strip(), thoughts.strip(), [(name, arguments(text)) for name, text in found.values()]
 
 
 @pytest.mark.parametrize(("name", "title"), [(name, title) for name in PEERS for title in CASES[name]])

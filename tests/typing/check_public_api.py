@@ -18,6 +18,7 @@ import chatformats
 from chatformats import (
     ChatFormatError,
     ChatFormatter,
+    PromptEncoder,
     TemplateRaisedError,
     find_control_tokens,
     for_template,
@@ -28,6 +29,7 @@ from chatformats import (
     register,
 )
 from chatformats.base import BaseFormatter
+from chatformats.conversation import Conversation, Delta
 from chatformats.formats.glm4_tools import GLM4ToolsFormatter
 from chatformats.formats.hebatron import HebatronFormatter
 from chatformats.formats.joyai_llm_flash import JoyAILLMFlashFormatter
@@ -140,6 +142,23 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
             raise NotImplementedError
 
+        def conversation(
+            self, messages: Messages = (), tools: Tools | None = None, *, segments: bool = False
+        ) -> Conversation:
+            raise NotImplementedError
+
+        def is_prefix_stable(self) -> bool:
+            return False
+
+        def bridge(
+            self,
+            messages: Messages,
+            completion: str,
+            new_messages: Messages,
+            tools: Tools | None = None,
+        ) -> str | None:
+            return None
+
     class WithoutTools:
         name = "without-tools"
         template = "nobody's"
@@ -160,6 +179,9 @@ def every_formatter_is_a_chat_formatter() -> Sequence[ChatFormatter]:
         render_segments = Mine.render_segments
         parse = Mine.parse
         parser = Mine.parser
+        conversation = Mine.conversation
+        is_prefix_stable = Mine.is_prefix_stable
+        bridge = Mine.bridge
 
     refused: ChatFormatter = WithoutTools()  # type: ignore[assignment]  # ``tools`` is missing
     return (
@@ -334,6 +356,21 @@ def completions_are_read(formatter: ChatFormatter, rendered: Rendered, text: str
         assert_type(event, ToolCallDone)
     formatter.parse(b"bytes")  # type: ignore[arg-type]
     return parser.close().content
+
+
+def conversations_grow(formatter: ChatFormatter, messages: Messages, tokenizer: Any) -> list[int]:
+    chat = formatter.conversation(messages, None)
+    chat.append({"role": "user", "content": "Hi"})
+    chat.extend(messages)
+    assert_type(chat, Conversation)
+    assert_type(chat.fork(), Conversation)
+    assert_type(chat.render(add_generation_prompt=True), str)
+    assert_type(chat.delta(), Delta)
+    assert_type(formatter.bridge(messages, "text", []), str | None)
+    assert_type(HebatronFormatter().is_prefix_stable(truncate_history_thinking=False), bool)
+    HebatronFormatter().conversation(messages, bos_token="")  # type: ignore[call-arg]
+    chat.append("Hi")  # type: ignore[arg-type]
+    return PromptEncoder(formatter, tokenizer).encode(formatter.render_segments(messages))
 
 
 def errors_say_what_and_where(formatter: ChatFormatter, messages: Messages) -> str:
