@@ -68,7 +68,7 @@ def _hint(what: str, value: object, place: Place) -> str:
     if what == "a string" and place[-1] == "content" and _is_text_parts(value):
         return "normalize() joins its text parts"
     # Templates ask for a length or a loop, both of which a missing value has.
-    return "normalize() drops it" if what == "a sequence" and value is None and len(place) == 3 else ""
+    return "normalize() drops it" if what == "a sequence" and value is None else ""
 
 
 def _is_text_parts(value: object) -> bool:

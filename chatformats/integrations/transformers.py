@@ -178,7 +178,7 @@ def _prompts(
     known = formatter.variables
     if any(key not in known and _may_change(source, key) for key in variables):
         return None
-    if continue_final_message and (add_generation_prompt or "continue_final_message" in known):
+    if continue_final_message and "continue_final_message" in known:
         return None
     conversations = conversation if _is_batch(conversation) else [conversation]
     if not all(isinstance(getattr(chat, "messages", chat), (list, tuple)) for chat in conversations):

@@ -24,7 +24,7 @@ from .. import oracle, strategies
 from ..cases import ASSISTANT, USER, calling, conversations
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: peers)")
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # transformers depends on it
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors  # transformers depends on it
 
 from chatformats.integrations import transformers as integration
 
@@ -68,6 +68,8 @@ def build(name: str, source: Any = None, **tokens: str) -> Any:
     backend = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
+    # As many tokenizers do: which is not wanted where a template has written all there is to be.
+    backend.post_processor = processors.TemplateProcessing(single="! $A", special_tokens=[("!", 0)])
     tokens = tokens or {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=backend, chat_template=source or oracle.source(name), **tokens
@@ -143,6 +145,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "no_tools": {"tools": [], "tokenize": False},
     "functions": {"tools": [get_weather, TOOL], "tokenize": False},
     "method": {"tools": [Chat([]).__init__], "tokenize": False},
+    "tools_of_odd_values": {
+        "tools": [{"name": "f", "x": Message("é", None), "y": object, "z": float("nan"), "n": None}],
+        "tokenize": False,
+    },
     "builtin": {"tools": [len], "tokenize": False},
     "tool_of_another_kind": {"tools": ["f"], "tokenize": False},
     "tools_as_mapping": {"tools": {"f": 1}, "tokenize": False},
@@ -323,6 +329,7 @@ def test_masks_mark_what_the_model_writes(pair: Pair, keywords: dict[str, Any], 
         masks = to_list(out.pop("assistant_masks"))
         blank = to_list(zeros.pop("assistant_masks"))
         assert {key: to_list(out[key]) for key in out} == {key: to_list(zeros[key]) for key in zeros}
+        assert [type(row) for row in masks] == [type(row) for row in to_list(out["input_ids"])]
         ids, masks, blank = (
             value if isinstance(value[0], list) else [value]
             for value in (to_list(out["input_ids"]), masks, blank)
