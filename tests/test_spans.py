@@ -156,8 +156,19 @@ class _Marker:
                 parsed = json.loads(arguments)
             except ValueError:
                 return arguments
-            return json.dumps(self._value(parsed, owner, names=True), ensure_ascii=False)
-        return self._value(arguments, owner, names=True)
+            return json.dumps(self._all(parsed, owner), ensure_ascii=False)
+        return self._all(arguments, owner)
+
+    def _all(self, value: Any, owner: int | None) -> Any:
+        """Mark a value and every key in it: in arguments, all of them are the caller's."""
+        if isinstance(value, dict):
+            return {
+                self._text(key, owner) if isinstance(key, str) else key: self._all(item, owner)
+                for key, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return type(value)([self._all(item, owner) for item in value])
+        return self._value(value, owner)
 
 
 def assert_origin(name: str, conversation: Conversation) -> Iterator[str]:
