@@ -348,7 +348,7 @@ def _check_alternation(sequence: Messages, roles: Sequence[object], first: int, 
                 "assistant roles except for tool calls and results.",
                 path_of(("messages", index, "role")),
                 "normalize(merge_consecutive=True) merges the two"
-                if index > first and roles[index - 1] == role
+                if index > first and roles[index - first - 1] == role
                 else "",
             )
         user_is_next = not user_is_next
