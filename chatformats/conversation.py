@@ -70,10 +70,10 @@ class Recent(Sequence[Any]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, int):
             return self.items[index - self.base]
-        base = self.base
-        if index.stop is None:
+        start, stop, base = index.start, index.stop, self.base
+        if stop is None or stop == -1:
             # From a message on; or all of them, backwards.
-            return self.items[index] if index.start is None else self.items[index.start - base :]
+            return self.items[index if start is None else slice(start - base, stop)]
         start, stop, _ = index.indices(base + len(self.items))
         return self.items[max(start - base, 0) : max(stop - base, 0)]
 
@@ -280,8 +280,13 @@ class Conversation:
                 held = None
         recent = Recent([*place.previous, *older, *new], place.turn - len(place.previous))
         out = _NotingSpanSink(recent) if self._segments else _NotingSink()
+        # With a generation prompt where the last text had one: the next most likely has too, and need not be
+        # written then. Not behind an assistant message, which Nemotron's leaves partly unread.
+        prompt = begun and self._written is not None and self._written[0]
+        if prompt and is_mapping(new[-1]) and new[-1].get("role") == "assistant":
+            prompt = False
         try:
-            self._resume(out, recent, place, False)
+            self._resume(out, recent, place, prompt)
         except ChatFormatError as error:
             # What is wrong with no message, but with the conversation as a whole, is that it is too short.
             if begun or error.path != "messages":
@@ -317,7 +322,7 @@ class Conversation:
         last = max(recent.base + len(recent.items) - 1, out.first)
         self._place = _settle(place, out, recent, last, state)
         self._pending = tuple(recent.items[last - recent.base :])
-        self._written = (False, out.text(out.marks[last - out.first]))
+        self._written = (prompt, out.text(out.marks[last - out.first]))
         if self._rewrites and "turns" in self._rewrites.values():
             for message in recent[place.turn : last]:
                 held = (message, held)

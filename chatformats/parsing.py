@@ -570,7 +570,7 @@ class Parser:
         self._calls.append(read)
         self._events.append(ToolCallDone(call.index, read))
         self._resume()
-        self._quiet = self._cut_break = True
+        self._quiet = True
 
     def _resume(self) -> None:
         self._state = self._turn

@@ -218,4 +218,4 @@ def test_bridges_of_generated_conversations(name: str, conversations: int, deran
             bridged += 1
 
     examine()
-    assert bridged > conversations // 20
+    assert bridged > conversations // 50

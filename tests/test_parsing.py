@@ -395,6 +395,12 @@ def test_a_call_that_cannot_be_written_stays_in_the_content() -> None:
     }
 
 
+def test_a_call_without_a_name_stays_in_the_content() -> None:
+    message = chatformats.get("ministral-3").parse("[TOOL_CALLS][ARGS]{}")
+    assert message.tool_calls[0].arguments == {}
+    assert message.message() == {"role": "assistant", "content": "[TOOL_CALLS][ARGS]{}"}
+
+
 def test_closing() -> None:
     parser = chatformats.get("hebatron").parser()
     assert parser.feed("Hi <") == [ContentDelta("Hi")]

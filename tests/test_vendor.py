@@ -117,6 +117,9 @@ def test_a_copy_has_what_it_needs_and_no_more(tmp_path: Path, formats: tuple[str
     assert {path for path in modules if path.startswith("formats/") and "/_" not in path} == own
     assert ("formats/_xml_tools.py" in modules) == bool({"hebatron", "joyai-llm-flash"} & {*formats})
     assert modules.isdisjoint({"cli.py", "__main__.py", "vendor.py", "verify.py", "probes.py"})
+    registry = (copy / "registry.py").read_text("utf-8")
+    assert [name for name in EVERY if name in registry.partition("def names")[0]] == sorted(formats)
+    assert registry.count("@overload") == len(formats) + 1
     assert {path.name for path in copy.iterdir()} >= {"LICENSE", "VENDORED", "py.typed"}
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "thirdparty"]
     for check in (command, [sys.executable, "-m", "ruff", "check", "--isolated", "thirdparty"]):

@@ -60,6 +60,7 @@ def test_a_change_is_shown(name: str) -> None:
     # What is shown does show it.
     request, _, diff = report.partition("\n\n")[2].partition("\n\n--- ")
     case = json.loads(request)
+    assert all("role" in message for message in case["messages"])
     case.update(case.pop("chat_template_kwargs", {}))
     context = {"add_generation_prompt": False, "tools": None, **oracle.DEFAULTS.get(name, {}), **case}
     theirs = oracle.environment().from_string(source).render(context)
@@ -92,6 +93,9 @@ def test_a_refusal_is_shown_where_there_is_no_other_difference() -> None:
     status, report = verify(chatformats.get("ministral-3"), source)
     assert status == 1
     assert "+refuses it: TemplateRaisedError: " in report
+    # Two prompts tell more.
+    _, report = verify(chatformats.get("ministral-3"), source.replace("'[ARGS]' +", "'[ARGS] ' +"))
+    assert "refuses it" not in report
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,10 @@ class TestReasoning:
         assert (message.reasoning_content, message.reasoning_complete) == ("I look.", False)
         assert calls(message) == [("f", {"a": "1"})]
 
+    def test_reasoning_goes_on_after_a_call(self) -> None:
+        message = read("hebatron", f"I look.\n{call('f')}\nAnd then?\n</think>\nSo.", OPEN)
+        assert (message.reasoning_content, message.content) == ("I look.\nAnd then?", "So.")
+
     def test_an_opener_in_reasoning_that_no_call_follows(self) -> None:
         text = "First <tool_call> and then <function=f> and <tool_call>\n<function=f>, so"
         message = read("hebatron", text + "\n</think>\n" + call("f"), OPEN)
@@ -324,8 +328,13 @@ class TestBroken:
         assert message.problems
         # Without the tools, nothing says that it is no text.
         assert calls(read("hebatron", completion)) == [("f", {"a": "1\n<parameter=b>\n2", "c": "3"})]
-        inline = call("f", a="1 <parameter=b>")
-        assert calls(read("hebatron", inline, tools=tools)) == [("f", {"a": "1 <parameter=b>"})]
+        for value in (
+            "1 <parameter=b>\n2",
+            "1\n<parameter=b> is one",
+            "1\n<parameter=d>\n2",
+            "<parameter=b>\n2",
+        ):
+            assert calls(read("hebatron", call("f", a=value), tools=tools)) == [("f", {"a": value})]
 
     def test_a_parameter_given_twice(self) -> None:
         completion = call("f", a="1").replace("</function>", "<parameter=a>\n2\n</parameter>\n</function>")
