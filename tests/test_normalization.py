@@ -315,6 +315,16 @@ HINTS: list[tuple[str, list[Any], str]] = [
     ),
     (
         "ministral-3",
+        [said("system", "x"), USER, USER],
+        f"messages[2].role: {ALTERNATE} (normalize(merge_consecutive=True) merges the two)",
+    ),
+    (
+        "ministral-3",
+        [said("system", "x"), USER, calls({}), said("tool", "x"), USER],
+        f"messages[4].role: {ALTERNATE}",
+    ),
+    (
+        "ministral-3",
         [ASSISTANT, USER],
         f"messages[0].role: {ALTERNATE}",
     ),
