@@ -23,7 +23,9 @@ import chatformats
 from .. import oracle, strategies
 from ..cases import ASSISTANT, USER, calling, conversations
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: peers)")
+transformers = pytest.importorskip(
+    "transformers", minversion="5.24", reason="needs transformers 5.24, which accelerate() is written for"
+)
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors  # transformers depends on it
 
 from chatformats.integrations import transformers as integration

@@ -22,7 +22,11 @@ from .. import oracle
 from ..cases import conversations
 from ..strategies import Conversation, malformed, well_formed
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra: peers)")
+transformers = pytest.importorskip(
+    "transformers",
+    minversion="5.24",
+    reason="needs transformers 5.24, which edits messages as described here",
+)
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from .test_tokenizers import GLM4_TOKENS, injecting, trained

@@ -14,6 +14,7 @@ import pytest
 from ..parsers.reading import calls, read
 from .completions import HEBATRON, TOOLS, Case
 
+pytest.importorskip("transformers", minversion="5.24", reason="needs transformers 5.24")
 pytest.importorskip("regex", reason="regex is not installed (extra: peers)")
 chat_parsing = pytest.importorskip("transformers.utils.chat_parsing", reason="needs transformers 5.24")
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="needs transformers 5.24")
