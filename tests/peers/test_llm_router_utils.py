@@ -17,7 +17,7 @@ from ..parsers.reading import calls, read
 from .completions import CASES, TOOLS, Case
 
 SRT = "llm_router_utils.sglang.srt"
-REASON = "llm-router-utils is not installed (extra: peers)"
+REASON = "llm-router-utils is not installed (extra: sglang-parsers)"
 parsers = pytest.importorskip(f"{SRT}.function_call.function_call_parser", reason=REASON)
 protocol = pytest.importorskip(f"{SRT}.entrypoints.openai.protocol", reason=REASON)
 reasoning = pytest.importorskip(f"{SRT}.parser.reasoning_parser", reason=REASON)
