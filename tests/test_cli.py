@@ -377,7 +377,7 @@ class TestPipes:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # A process in the background of a script is made to ignore it, and so are its children.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads here
         )
         assert process.stdin
         # A pipe's buffer is smaller: once all of it is written, the process is reading.
