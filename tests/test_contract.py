@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import pickle
 import re
 import sys
@@ -377,6 +378,33 @@ def test_example(name: str, example: Conversation) -> None:
     known = {"add_generation_prompt", *chatformats.get(name).variables}
     if known.issuperset(example.variables):
         assert_contract(name, example)
+
+
+ANSWERS = (
+    MISSING,
+    None,
+    "",
+    " \n",
+    " x ",
+    "<think>a",
+    "a</think> b ",
+    "</think>",
+    "<think>a</think> \nb\n",
+    ["x"],
+)
+REASONINGS = (MISSING, " ", " r\n", "r</think>s")
+CALLS: tuple[Any, ...] = (MISSING, [], [{"function": {"name": "f", "arguments": {"a": 1}}}])
+
+
+@pytest.mark.parametrize("name", oracle.NAMES)
+def test_answers(name: str) -> None:
+    for content, reasoning, calls in itertools.product(ANSWERS, REASONINGS, CALLS):
+        answer = present(
+            {"role": "assistant", "content": content, "reasoning_content": reasoning, "tool_calls": calls}
+        )
+        for messages in ([USER, answer], [USER, answer, USER], [USER, answer, ANSWER, USER]):
+            for prompted in (False, True):
+                assert_contract(name, Conversation(messages, None, {"add_generation_prompt": prompted}))
 
 
 # Beyond JSON a formatter may refuse what the template prints, but never print something else.
