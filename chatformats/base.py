@@ -110,9 +110,7 @@ class BaseFormatter(ABC):
         self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
     ) -> ParsedMessage:
         """Read what a model wrote: see ``parser``."""
-        parser = self.parser(prompt, tools)
-        parser.feed(completion)
-        return parser.close()
+        return self.parser(prompt, tools).read(completion)
 
     def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
         """Return a parser that reads a completion in chunks.

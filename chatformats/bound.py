@@ -85,9 +85,7 @@ class BoundFormatter:
         self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
     ) -> ParsedMessage:
         """Read what a model wrote, which ends at this formatter's ``stop``."""
-        parser = self.parser(prompt, tools)
-        parser.feed(completion)
-        return parser.close()
+        return self.parser(prompt, tools).read(completion)
 
     def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
         """Return a parser that reads a completion in chunks."""

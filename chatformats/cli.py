@@ -15,6 +15,7 @@ import sys
 
 from .errors import ChatFormatError, expected
 from .registry import get, names
+from .streams import read_bytes, source_of, write_bytes
 from .undefined import UNDEFINED
 
 TYPE_CHECKING = False
@@ -253,12 +254,9 @@ def _utf8(argument: str) -> str:
 
 
 def _read_json(file: str) -> object:
-    source = "standard input" if file == "-" else file
+    data = read_bytes(file)
     try:
-        with open(0 if file == "-" else file, "rb", closefd=file != "-") as stream:
-            return json.loads(stream.read().decode("utf-8-sig"), object_pairs_hook=_object)
-    except OSError as error:
-        raise ChatFormatError(f"cannot be read: {error.strerror}", source) from error
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         problem = f"not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
@@ -268,7 +266,7 @@ def _read_json(file: str) -> object:
         problem = "nested too deep to be read"
     except ValueError as error:  # _object's, or an integer of thousands of digits
         problem = str(error)
-    raise ChatFormatError(problem, source)
+    raise ChatFormatError(problem, source_of(file))
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -317,14 +315,4 @@ def _write(text: str) -> None:
         code = f"U+{ord(text[error.start]):04X} at character {error.start}"
         problem = f"the prompt has a lone surrogate ({code}), which UTF-8 cannot say: use --json"
         raise ChatFormatError(problem) from error
-    if sys.stdout is None:
-        raise ChatFormatError("cannot be written: it is closed", "standard output")
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except OSError as error:
-        # The interpreter flushes again as it ends, and would complain: to nowhere then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise ChatFormatError(f"cannot be written: {error.strerror}", "standard output") from error
+    write_bytes(data)

@@ -34,9 +34,9 @@ class ChatFormatter(Protocol):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The keyword arguments that ``render`` takes beyond ``add_generation_prompt``.
+        """The keyword arguments of ``render`` that are the template's own variables.
 
-        They are the template's variables: a server filters its ``chat_template_kwargs`` by them.
+        A server filters its ``chat_template_kwargs`` by them.
         """
 
     @property

@@ -295,6 +295,11 @@ class Parser:
             self._state(text[position:hold], False)
         return events
 
+    def read(self, completion: str) -> ParsedMessage:
+        """Feed a completion whole, and close."""
+        self.feed(completion)
+        return self.close()
+
     def close(self) -> ParsedMessage:
         """Return the message; ``final_events`` then are the events that were still held back."""
         if self._message is not None:

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from pathlib import Path
 
 from .errors import ChatFormatError
 from .registry import get, names
+from .streams import read_bytes, write_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,14 +104,9 @@ def _tools(file: str) -> Tools:
 
 
 def _text(file: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise ChatFormatError(f"cannot be read: {error.strerror}", file) from error
     # A model's text may be cut in a character: what is no UTF-8 is printed as an escape.
-    return data.decode("utf-8", "surrogateescape")
+    return read_bytes(file).decode("utf-8", "surrogateescape")
 
 
 def _write(line: str) -> None:
-    sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
-    sys.stdout.buffer.flush()
+    write_bytes(line.encode("utf-8", "backslashreplace") + b"\n")

@@ -17,13 +17,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .errors import ChatFormatError
+from .verify import jinja_environment
 
 try:
     from hypothesis import HealthCheck, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import NoSuchExample
-    from jinja2 import TemplateError, nodes
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2 import nodes
 except ImportError as missing:
     raise ImportError(f"{__name__} needs hypothesis and jinja2: pip install hypothesis jinja2") from missing
 
@@ -100,7 +100,7 @@ def check_format(
     @@ -0,0 +1 @@
     +' '
     """
-    env = _environment(filters)
+    env = jinja_environment(filters)
     template = env.from_string(template_source)
     rendered = 0
 
@@ -128,19 +128,6 @@ def check_format(
         _lines(theirs), _lines(ours), "the template", "the formatter", n=2, lineterm=""
     )
     raise FormatDifference("\n".join(["the formatter and the template differ:", request, "", *diff]))
-
-
-def _environment(filters: Mapping[str, Callable[..., object]]) -> ImmutableSandboxedEnvironment:
-    def raise_exception(message: str) -> None:
-        raise TemplateError(message)
-
-    env = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    env.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-    env.filters.update(filters)
-    env.globals["raise_exception"] = raise_exception
-    return env
 
 
 def _outcomes(

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The chatformats authors
 """Whether a formatter may stand in for a template: by fingerprint, or by looking for a difference.
 
-Jinja is asked for only where the fingerprints differ; this is the one module that imports it.
+Jinja is asked for only where the fingerprints differ.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from .probes import defaults, probes, smaller_cases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     from .formatter import ChatFormatter
     from .probes import Case
@@ -67,14 +69,13 @@ def verify(formatter: ChatFormatter, source: str, label: str = "the template") -
     )
 
 
-def _compile(source: str, label: str) -> Callable[..., str]:
-    """Return the template as a function, in an environment as transformers sets it up."""
-    try:
-        from jinja2 import TemplateSyntaxError, ext, nodes
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        problem = "has another fingerprint, and jinja2, which would find a difference, is not installed"
-        raise ChatFormatError(problem, label) from error
+def jinja_environment(filters: Mapping[str, Callable[..., object]]) -> ImmutableSandboxedEnvironment:
+    """Return a Jinja environment as transformers sets it up, with the filters that a template's host adds.
+
+    Raises ImportError where jinja2 is not installed.
+    """
+    from jinja2 import TemplateError, ext, nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(ext.Extension):
         tags = {"generation"}  # noqa: RUF012  # as jinja2 declares it
@@ -84,15 +85,28 @@ def _compile(source: str, label: str) -> Callable[..., str]:
             return list(parser.parse_statements(("name:endgeneration",), drop_needle=True))
 
     def raise_exception(message: str) -> None:
-        raise ValueError(message)
+        raise TemplateError(message)
 
     env = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, ext.LoopControlExtension]
     )
     env.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-    env.filters["from_json"] = json.loads  # which JoyAI's template leaves to its host
+    env.filters.update(filters)
     env.globals["raise_exception"] = raise_exception
     env.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
+    return env
+
+
+def _compile(source: str, label: str) -> Callable[..., str]:
+    """Return the template as a function."""
+    try:
+        from jinja2 import TemplateSyntaxError
+
+        # JoyAI's template leaves this filter to its host.
+        env = jinja_environment({"from_json": json.loads})
+    except ImportError as error:
+        problem = "has another fingerprint, and jinja2, which would find a difference, is not installed"
+        raise ChatFormatError(problem, label) from error
     try:
         return env.from_string(source).render
     except TemplateSyntaxError as error:

@@ -341,7 +341,11 @@ class TestPipes:
         assert process.wait(60) == 141
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-    @pytest.mark.parametrize("argv", [["render", "hebatron"], ["--help"], ["list"]], ids=" ".join)
+    @pytest.mark.parametrize(
+        "argv",
+        [["render", "hebatron"], ["show", "hebatron"], ["parse", "hebatron"], ["--help"], ["list"]],
+        ids=" ".join,
+    )
     def test_full_disk_is_one_line(self, argv: list[str]) -> None:
         with open("/dev/full", "wb") as full:
             result = subprocess.run(
@@ -362,10 +366,13 @@ class TestPipes:
             (1, "standard output: cannot be written: it is closed"),
         ],
     )
-    def test_closed_stream_is_one_line(self, tmp_path: Path, descriptor: int, message: str) -> None:
+    @pytest.mark.parametrize("name", ["render", "show", "parse"])
+    def test_closed_stream_is_one_line(
+        self, tmp_path: Path, name: str, descriptor: int, message: str
+    ) -> None:
         file = tmp_path / "input.json"
         file.write_text(json.dumps(MESSAGES), encoding="utf-8")
-        process = command("render", "hebatron", *([str(file)] if descriptor == 1 else []))
+        process = command(name, "hebatron", *([str(file)] if descriptor == 1 else []))
         process["args"] = ["sh", "-c", f'exec "$@" {descriptor}>&-', "sh", *process["args"]]
         result = subprocess.run(**process, capture_output=True, timeout=60, check=False)
         assert error_line(result) == message

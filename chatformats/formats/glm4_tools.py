@@ -204,9 +204,7 @@ class GLM4ToolsFormatter:
         self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
     ) -> ParsedMessage:
         """Read a completion; ``prompt`` (its end is enough) says whether reasoning is open."""
-        parser = self.parser(prompt, tools)
-        parser.feed(completion)
-        return parser.close()
+        return self.parser(prompt, tools).read(completion)
 
     def parser(self, prompt: str | None = None, tools: Tools | None = None) -> Parser:
         """Return a parser that reads a completion in chunks."""
