@@ -63,9 +63,10 @@ class BaseFormatter(ABC):
     ) -> None:
         """Write the prompt's pieces with ``out.control``, ``out.scaffold`` and ``out.content``, in order.
 
-        What the model itself writes, once it is prompted, goes to ``out.reply``'s. A subclass declares the
-        template's variables as keywords with defaults, and no other arguments. It raises ChatFormatError,
-        and nothing else, where the template raises.
+        ``out.markup`` takes constant text in which ``control_tokens`` stand among scaffold, and nothing that
+        a caller may have written. What the model itself writes, once it is prompted, goes to
+        ``out.reply``'s. A subclass declares the template's variables as keywords with defaults, and no other
+        arguments. It raises ChatFormatError, and nothing else, where the template raises.
         """
 
     def render(
@@ -102,9 +103,9 @@ class BaseFormatter(ABC):
         """Return the same prompt, which knows who wrote each of its characters."""
         from .spans import SpanSink
 
-        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        out = SpanSink(self, messages, add_generation_prompt, continue_final_message)
         self.write(out, out.messages, tools, add_generation_prompt, **variables)
-        return out.rendered(self)
+        return out.rendered()
 
     def parse(
         self, completion: str, *, prompt: str | None = None, tools: Tools | None = None

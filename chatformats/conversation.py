@@ -153,7 +153,6 @@ class _NotingSink(Sink):
     __slots__ = ("first", "marks")
 
     def turns(self, messages: Messages, first: int) -> Iterator[tuple[int, Message]]:
-        # JoyAI goes through its messages twice, to gather the head's first; the turns are the last.
         self.first = first
         self.marks: list[int] = []
         for turn in enumerate(messages, first):
@@ -279,7 +278,7 @@ class Conversation:
                 older = (*_oldest_first(held), *older)
                 held = None
         recent = Recent([*place.previous, *older, *new], place.turn - len(place.previous))
-        out = _NotingSpanSink(recent) if self._segments else _NotingSink()
+        out = _NotingSpanSink(self._formatter, recent) if self._segments else _NotingSink()
         # With a generation prompt where the last text had one: the next most likely has too, and need not be
         # written then. Not behind an assistant message, which Nemotron's leaves partly unread.
         prompt = begun and self._written is not None and self._written[0]
@@ -349,7 +348,7 @@ class Conversation:
             raise ValueError("the conversation does not keep segments: make it with segments=True")
         place = self._place
         recent = Recent([*place.previous, *self._pending], place.turn - len(place.previous))
-        out = SpanSink(recent)
+        out = SpanSink(self._formatter, recent)
         self._resume(out, recent, place, add_generation_prompt)
         parts = []
         dropped = []
@@ -449,7 +448,7 @@ class Conversation:
         for index, message in heading:
             messages[index] = message
         recent = Recent(messages, 0)
-        out = _NotingSpanSink(recent) if self._segments else _NotingSink()
+        out = _NotingSpanSink(self._formatter, recent) if self._segments else _NotingSink()
         self._resume(out, recent, _Place(None, 0, None, ()), False)
         segments = out.segments(0, out.marks[0]) if isinstance(out, _NotingSpanSink) else []
         return out.text(0, out.marks[0]), segments

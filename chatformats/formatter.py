@@ -117,15 +117,17 @@ class ChatFormatter(Protocol):
 
 
 class Writer:
-    """Three verbs, one for each origin that a piece of a prompt may have.
+    """A verb for each origin that a piece of a prompt may have, and one for two of them at once.
 
     ``control`` takes a control token that the format writes, ``scaffold`` its other text, and
-    ``content`` what came from the caller's messages or tools.
+    ``content`` what came from the caller's messages or tools. ``markup`` takes constant text in which
+    the format's ``control_tokens`` stand among scaffold: one piece where there would be several.
     """
 
-    __slots__ = ("content", "control", "scaffold")
+    __slots__ = ("content", "control", "markup", "scaffold")
 
     control: Callable[[str], object]
+    markup: Callable[[str], object]
     scaffold: Callable[[str], object]
     content: Callable[[str], object]
 
@@ -133,7 +135,7 @@ class Writer:
 class Sink(Writer):
     """Collect the pieces of one prompt, in order, without asking who wrote them.
 
-    The three verbs are one list's ``append`` and ``turns`` is ``enumerate``: a method written in
+    The verbs are one list's ``append`` and ``turns`` is ``enumerate``: a method written in
     Python would take 1.8 to 3.4 times the time of the loop that calls it.
     """
 
@@ -141,7 +143,7 @@ class Sink(Writer):
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.control = self.scaffold = self.content = self.pieces.append
+        self.control = self.markup = self.scaffold = self.content = self.pieces.append
 
     @property
     def reply(self) -> Writer:

@@ -8,8 +8,10 @@ Loaded when ``render_segments`` is first called, or ``render`` with ``continue_f
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from .control_tokens import occurrences
@@ -231,14 +233,26 @@ class SpanSink(Sink):
     is no content to continue.
     """
 
-    __slots__ = ("_continued", "_given", "_mark", "_message", "_read", "_reply", "_segments", "messages")
+    __slots__ = (
+        "_continued",
+        "_formatter",
+        "_given",
+        "_mark",
+        "_message",
+        "_read",
+        "_reply",
+        "_segments",
+        "messages",
+    )
 
     def __init__(
         self,
+        formatter: ChatFormatter,
         messages: Messages,
         add_generation_prompt: bool = False,
         continue_final_message: bool = False,
     ) -> None:
+        self._formatter = formatter
         self.messages = messages
         self._given = messages
         self._mark = ""
@@ -255,9 +269,9 @@ class SpanSink(Sink):
         self._message: int | None = None
         # Messages whose content turned out to be empty: in Nemotron, a switch and nothing else.
         self._read: set[int | None] = set()
-        self.control, self.scaffold, self.content = self._verbs(generated=False)
+        self._set_verbs(self, generated=False)
         self._reply = Writer()
-        self._reply.control, self._reply.scaffold, self._reply.content = self._verbs(generated=True)
+        self._set_verbs(self._reply, generated=True)
 
     @property
     def reply(self) -> Writer:
@@ -272,7 +286,7 @@ class SpanSink(Sink):
     def turn(self, index: int | None) -> None:
         self._message = index
 
-    def rendered(self, formatter: ChatFormatter) -> Rendered:
+    def rendered(self) -> Rendered:
         """Return the prompt that was written."""
         if isinstance(self._given, Mapping):
             # A template goes through its keys.
@@ -281,7 +295,7 @@ class SpanSink(Sink):
         if self._mark:
             segments = _cut(segments, self._mark, self._continued)
         # Here and not when it is asked for: by then the caller may have added to the messages.
-        return Rendered(formatter, tuple(segments), self.left_out(segments, 0, len(self._given)))
+        return Rendered(self._formatter, tuple(segments), self.left_out(segments, 0, len(self._given)))
 
     def segments(self, start: int = 0, end: int | None = None) -> list[Segment]:
         """Return what was written, or a part of it, piece by piece."""
@@ -306,10 +320,9 @@ class SpanSink(Sink):
             and _says_something(message, index in self._read)
         ]
 
-    def _verbs(
-        self, *, generated: bool
-    ) -> tuple[Callable[[str], object], Callable[[str], object], Callable[[str], object]]:
+    def _set_verbs(self, writer: Writer, *, generated: bool) -> None:
         segments = self._segments
+        tokens = tuple(self._formatter.control_tokens)
 
         def control(text: str) -> None:
             if text:
@@ -330,7 +343,22 @@ class SpanSink(Sink):
 
             return write
 
-        return control, merging("scaffold"), merging("content")
+        def markup(text: str) -> None:
+            for piece in _taken_apart(text, tokens):
+                (control if piece in tokens else scaffold)(piece)
+
+        scaffold = merging("scaffold")
+        writer.control, writer.markup, writer.scaffold = control, markup, scaffold
+        writer.content = merging("content")
+
+
+@lru_cache(256)
+def _taken_apart(markup: str, tokens: tuple[str, ...]) -> list[str]:
+    """Return the control tokens in a text, and what stands between them, in order."""
+    # Of two that begin alike, the longer one is meant.
+    longest_first = sorted(tokens, key=len, reverse=True)
+    pieces = re.split(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})", markup)
+    return [piece for piece in pieces if piece]
 
 
 def _overlap(injection: Injection, left: int, right: int) -> bool:

@@ -20,6 +20,8 @@ from hypothesis import HealthCheck, given, settings
 
 import chatformats
 from chatformats import ChatFormatError, find_control_tokens
+from chatformats.base import BaseFormatter
+from chatformats.formatter import Sink
 from chatformats.spans import Injection, Rendered, Segment
 
 from . import oracle
@@ -616,6 +618,51 @@ def test_segments_of_nemotron_nano_v2() -> None:
         "5* control <SPECIAL_12>",
         "5 scaffold \n\n",
     ]
+
+
+class Marked(BaseFormatter):
+    name = "marked"
+    control_tokens = ("<a>", "<a><b>", "<b>", "(.*)")
+
+    def write(
+        self, out: Sink, messages: Any, tools: Any, add_generation_prompt: bool, *, markup: str = ""
+    ) -> None:
+        for _ in out.turns(messages, 0):
+            out.reply.markup(markup)
+            out.markup(markup)
+
+
+class Unmarked(Marked):
+    control_tokens = ()
+
+
+def test_markup_is_taken_apart_at_control_tokens() -> None:
+    markup = "\nx<a><b><b><a>y(.*).<"
+    result = Marked().render_segments([answer()], markup=markup)
+    pieces = [
+        "scaffold \nx",
+        # Of two that begin alike, the longer one is meant.
+        "control <a><b>",
+        "control <b>",
+        "control <a>",
+        "scaffold y",
+        "control (.*)",
+        "scaffold .<",
+    ]
+    assert lines(result) == [*(f"0* {piece}" for piece in pieces), *(f"0 {piece}" for piece in pieces)]
+    assert result.text == markup * 2
+
+
+def test_markup_writes_nothing_between_two_tokens() -> None:
+    # An empty piece would pass for the message's content.
+    result = Marked().render_segments([user()], markup="<a><a>")
+    assert lines(result) == ["0* control <a>"] * 2 + ["0 control <a>"] * 2
+    assert result.dropped == [0]
+
+
+def test_markup_without_control_tokens_is_scaffold() -> None:
+    result = Unmarked().render_segments([user()], markup="<a>\n")
+    assert lines(result) == ["0* scaffold <a>\n", "0 scaffold <a>\n"]
 
 
 def test_prompted_answer_of_nemotron_is_open() -> None:

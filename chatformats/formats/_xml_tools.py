@@ -31,8 +31,7 @@ _INSTRUCTION: Final = """
 
 If you choose to call a function ONLY reply in the following format with NO suffix:
 
-"""
-_EXAMPLE: Final = """
+<tool_call>
 <function=example_function_name>
 <parameter=example_parameter_1>
 value_1
@@ -43,14 +42,12 @@ that can span
 multiple lines
 </parameter>
 </function>
-"""
-_IMPORTANT: Final = """
+</tool_call>
 
 <IMPORTANT>
 Reminder:
 - Function calls MUST follow the specified format: an inner <function=...></function> block must be \
-nested within """
-_REMINDER: Final = """ XML tags
+nested within <tool_call></tool_call> XML tags
 - Required parameters MUST be specified
 - You may provide optional reasoning for your function call in natural language BEFORE the function \
 call, but NOT after
@@ -65,7 +62,7 @@ def write_tools(out: Writer, tools: object, *, keywords_as_json: bool) -> None:
     With ``keywords_as_json``, ``enum`` and ``required`` are JSON whatever their value is, and
     ``required`` comes last; otherwise they are keys like any other.
     """
-    control, scaffold, content = out.control, out.scaffold, out.content
+    scaffold, content = out.scaffold, out.content
     scaffold("\n\n# Tools\n\nYou have access to the following functions:\n\n<tools>")
     for index, definition in enumerate(iterated(tools, ("tools",))):
         place: Place = ("tools", index)
@@ -88,14 +85,7 @@ def write_tools(out: Writer, tools: object, *, keywords_as_json: bool) -> None:
         _write_other_keys(out, tool, _FUNCTION_KEYS, place)
         scaffold("\n</function>")
 
-    scaffold(_INSTRUCTION)
-    control("<tool_call>")
-    scaffold(_EXAMPLE)
-    control("</tool_call>")
-    scaffold(_IMPORTANT)
-    control("<tool_call>")
-    control("</tool_call>")
-    scaffold(_REMINDER)
+    out.markup(_INSTRUCTION)
 
 
 def _write_parameters(out: Writer, value: object, place: Place, keywords_as_json: bool) -> None:

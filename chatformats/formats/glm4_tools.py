@@ -106,9 +106,9 @@ class GLM4ToolsFormatter:
         """Return the same prompt, which knows who wrote each of its characters."""
         from ..spans import SpanSink
 
-        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        out = SpanSink(self, messages, add_generation_prompt, continue_final_message)
         self._write(out, out.messages, tools, add_generation_prompt)
-        return out.rendered(self)
+        return out.rendered()
 
     def conversation(
         self,

@@ -56,6 +56,13 @@ _START: Final = "<|im_start|>"
 _END: Final = "<|im_end|>"
 _THINK: Final = "<think>"
 _END_THINK: Final = "</think>"
+_HEAD: Final = f"\n\n{_START}system\n{_IDENTITY}"
+_SYSTEM: Final = f"{_START}system\n"
+_USER: Final = f"{_START}user\n"
+_ANSWER: Final = f"{_START}assistant\n"
+_PLAIN_ANSWER: Final = f"{_ANSWER}{_THINK}{_END_THINK}"
+_THINKING_ANSWER: Final = f"{_ANSWER}{_THINK}\n"
+_END_OF_TURN: Final = f"{_END}\n"
 
 
 class HebatronFormatter:
@@ -126,11 +133,11 @@ class HebatronFormatter:
         """Return the same prompt, which knows who wrote each of its characters."""
         from ..spans import SpanSink
 
-        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        out = SpanSink(self, messages, add_generation_prompt, continue_final_message)
         self._write(
             out, out.messages, tools, add_generation_prompt, enable_thinking, truncate_history_thinking
         )
-        return out.rendered(self)
+        return out.rendered()
 
     def conversation(
         self,
@@ -190,16 +197,13 @@ class HebatronFormatter:
         since: tuple[Sequence[object], int, int] | None = None,
     ) -> None:
         # ``since``: the roles, the first message and the first to write, where the rest is written.
-        control, scaffold, content = out.control, out.scaffold, out.content
+        markup, scaffold, content = out.markup, out.scaffold, out.content
         if since is None:
             sequence = as_messages(messages)
             if not sequence:
                 raise ChatFormatError("expected at least one message", "messages")
 
-            scaffold("\n\n")
-            control(_START)
-            scaffold("system\n")
-            scaffold(_IDENTITY)
+            markup(_HEAD)
             roles: Sequence[object] = roles_of(sequence)
             first = 0
             if roles[0] == "system":
@@ -212,8 +216,7 @@ class HebatronFormatter:
                     out.turn(None)
             if tools is not None and has_elements(tools, ("tools",)):
                 write_tools(out, tools, keywords_as_json=True)
-            control(_END)
-            scaffold("\n")
+            markup(_END_OF_TURN)
             start = first
         else:
             sequence = messages
@@ -228,70 +231,57 @@ class HebatronFormatter:
         reply_control, reply_content = reply.control, reply.content
         for index, message in out.turns(sequence[start:], start):
             role = roles[index]
+            try:
+                # As Jinja does, and twice as fast as get() with what to return where there is nothing.
+                text = message["content"]
+            except (LookupError, TypeError):
+                # What is no mapping has no role either, and is refused below.
+                text = UNDEFINED
             if role == "assistant":
-                control(_START)
-                scaffold("assistant\n")
-                text = message.get("content")
                 if (
                     isinstance(text, str)
-                    and "think>" not in text
+                    # One character is found in a sixth of the time that a word takes.
+                    and (">" not in text or "think>" not in text)
                     and not message.get("reasoning_content")
                     and not message.get("tool_calls")
                 ):
                     # A plain answer, the same past or not: without the call below, 1.3 times as fast.
-                    control(_THINK)
-                    control(_END_THINK)
+                    markup(_PLAIN_ANSWER)
                     reply_content(text.rstrip())
                 else:
+                    markup(_ANSWER)
                     _write_assistant(out, reply, message, index, index < cut)
                 reply_control(_END)
                 scaffold("\n")
             elif role == "user" or role == "system":
-                control(_START)
-                scaffold("user\n" if role == "user" else "system\n")
-                text = message.get("content", UNDEFINED)
+                markup(_USER if role == "user" else _SYSTEM)
                 if not isinstance(text, str):
                     text = to_str(text, ("messages", index, "content"))
                 content(text)
-                control(_END)
-                scaffold("\n")
+                markup(_END_OF_TURN)
             elif role == "tool":
                 if index > first and roles[index - 1] != "tool":
-                    control(_START)
-                    scaffold("user\n")
-                text = message.get("content", UNDEFINED)
+                    markup(_USER)
                 if not isinstance(text, str):
                     text = to_str(text, ("messages", index, "content"))
-                control("<tool_response>")
-                scaffold("\n")
+                markup("<tool_response>\n")
                 content(text)
-                scaffold("\n")
-                control("</tool_response>")
-                scaffold("\n")
+                markup("\n</tool_response>\n")
                 if index == last or roles[index + 1] != "tool":
-                    control(_END)
-                    scaffold("\n")
+                    markup(_END_OF_TURN)
             else:
                 if not isinstance(role, str):
                     raise expected("a string", role, ("messages", index, "role"))
-                text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
                     raise expected("a string", text, ("messages", index, "content"))
-                control(_START)
+                out.control(_START)
                 content(role)
                 scaffold("\n")
                 content(text)
-                control(_END)
-                scaffold("\n")
+                markup(_END_OF_TURN)
 
         if add_generation_prompt:
-            control(_START)
-            scaffold("assistant\n")
-            control(_THINK)
-            if enable_thinking:
-                scaffold("\n")
-            else:
-                control(_END_THINK)
+            markup(_THINKING_ANSWER if enable_thinking else _PLAIN_ANSWER)
 
     def parse(
         self, completion: str, *, prompt: str | None = None, tools: Tools | None = None
@@ -354,7 +344,7 @@ def _write_assistant(
     out: Writer, reply: Writer, message: Mapping[str, object], index: int, past: bool
 ) -> None:
     """Write an assistant turn between its markers; ``past`` is one whose reasoning is cut out."""
-    control, scaffold = out.control, out.scaffold
+    markup = out.markup
     text = message.get("content") or ""
     reasoning = message.get("reasoning_content")
     calls = message.get("tool_calls")
@@ -362,23 +352,19 @@ def _write_assistant(
 
     if isinstance(reasoning, str) and reasoning.strip():
         answer = text if isinstance(text, str) else to_str(text, ("messages", index, "content"))
-        control(_THINK)
         if past:
-            control(_END_THINK)
+            markup(_THINK + _END_THINK)
             _, cut, answer = answer.rpartition(_END_THINK)
             answer = answer.strip() if called else answer.rstrip()
             # Cut at the template's own end tag, the line break behind it is left, and trimmed only
             # where tool calls follow.
             if answer and not cut and not called:
-                scaffold("\n")
+                out.scaffold("\n")
         else:
-            scaffold("\n")
+            markup(_THINK + "\n")
             reply.content(reasoning)
-            reply.scaffold("\n")
-            reply.control(_END_THINK)
             answer = answer.rstrip()
-            if answer:
-                reply.scaffold("\n")
+            reply.markup(f"\n{_END_THINK}\n" if answer else f"\n{_END_THINK}")
         reply.content(answer)
     elif isinstance(text, str) or not called:
         answer = text if isinstance(text, str) else to_str(text, ("messages", index, "content"))
@@ -396,13 +382,11 @@ def _write_assistant(
                 answer = answer[len(prompted) :]
             reply.content(answer)
         else:
-            control(_THINK)
-            control(_END_THINK)
+            markup(_THINK + _END_THINK)
             reply.content(answer.strip() if past and called else answer.rstrip())
     else:
         # The template leaves out the line break too.
-        control(_THINK)
-        control(_END_THINK)
+        markup(_THINK + _END_THINK)
         _write_tool_calls(reply, calls, index)
         return
 
@@ -412,7 +396,7 @@ def _write_assistant(
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
-    control, scaffold, content = reply.control, reply.scaffold, reply.content
+    markup, scaffold, content = reply.markup, reply.scaffold, reply.content
     for index, tool_call in enumerate(iterated(calls, ("messages", message, "tool_calls"))):
         place: Place = ("messages", message, "tool_calls", index)
         call = fields(tool_call, place)
@@ -420,8 +404,7 @@ def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
         if function is not UNDEFINED:
             place = ("messages", message, "tool_calls", index, "function")
             call = fields(function, place)
-        control("<tool_call>")
-        scaffold("\n<function=")
+        markup("<tool_call>\n<function=")
         content(to_str(call.get("name", UNDEFINED), (*place, "name")))
         scaffold(">\n")
         if "arguments" in call:
@@ -433,6 +416,4 @@ def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:
                     value = argument_text(value, (*place, "arguments", key))
                 content(value)
                 scaffold("\n</parameter>\n")
-        scaffold("</function>\n")
-        control("</tool_call>")
-        scaffold("\n")
+        markup("</function>\n</tool_call>\n")

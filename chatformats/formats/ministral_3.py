@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
 
-_DEFAULT_SYSTEM_MESSAGE: Final = """\
+_DEFAULT_SYSTEM_PROMPT: Final = """\
+[SYSTEM_PROMPT]\
 You are Ministral-3-3B-Instruct-2512, a Large Language Model (LLM) created by Mistral AI, a French \
 startup headquartered in Paris.
 You power an AI assistant called Le Chat.
@@ -75,7 +76,7 @@ these tools in the following situations:
 3. When the request involves actions that you cannot perform without tools.
 
 Always prioritize using tools to provide the most accurate and helpful response. If tools are not \
-available, inform the user that you cannot perform the requested action at the moment."""
+available, inform the user that you cannot perform the requested action at the moment.[/SYSTEM_PROMPT]"""
 
 
 class Ministral3Formatter:
@@ -152,9 +153,9 @@ class Ministral3Formatter:
         """Return the same prompt, which knows who wrote each of its characters."""
         from ..spans import SpanSink
 
-        out = SpanSink(messages, add_generation_prompt, continue_final_message)
+        out = SpanSink(self, messages, add_generation_prompt, continue_final_message)
         self._write(out, out.messages, tools, bos_token, eos_token)
-        return out.rendered(self)
+        return out.rendered()
 
     def conversation(
         self,
@@ -204,7 +205,7 @@ class Ministral3Formatter:
         # ``since``: the roles and the first message to write, where the rest is written.
         control, content = out.control, out.content
         if since is None:
-            control(to_str(bos_token, ("bos_token",)))
+            control(bos_token if isinstance(bos_token, str) else to_str(bos_token, ("bos_token",)))
 
             sequence = as_messages(messages)
             if not sequence:
@@ -223,9 +224,7 @@ class Ministral3Formatter:
                 control("[/SYSTEM_PROMPT]")
                 out.turn(None)
             else:
-                control("[SYSTEM_PROMPT]")
-                out.scaffold(_DEFAULT_SYSTEM_MESSAGE)
-                control("[/SYSTEM_PROMPT]")
+                out.markup(_DEFAULT_SYSTEM_PROMPT)
 
             if tools is not None and length(tools, ("tools",)) > 0:
                 control("[AVAILABLE_TOOLS]")
@@ -242,8 +241,13 @@ class Ministral3Formatter:
         reply_control, reply_content = reply.control, reply.content
         for index, message in out.turns(sequence[start:], start):
             role = roles[index]
+            try:
+                # As Jinja does, and twice as fast as get() with what to return where there is nothing.
+                text = message["content"]
+            except (LookupError, TypeError):
+                # What is no mapping has no role either, and is refused below.
+                text = UNDEFINED
             if role == "user":
-                text = message.get("content", UNDEFINED)
                 control("[INST]")
                 if isinstance(text, str):
                     content(text)
@@ -251,7 +255,6 @@ class Ministral3Formatter:
                     _write_user_parts(out, text, ("messages", index, "content"))
                 control("[/INST]")
             elif role == "assistant":
-                text = message.get("content", UNDEFINED)
                 calls = message.get("tool_calls")
                 # Its length was asked for above: what has none was refused there.
                 called = bool(calls)
@@ -266,7 +269,6 @@ class Ministral3Formatter:
                     eos_token = to_str(eos_token, ("eos_token",))
                 reply_control(eos_token)
             elif role == "tool":
-                text = message.get("content", UNDEFINED)
                 if not isinstance(text, str):
                     text = to_str(text, ("messages", index, "content"))
                 control("[TOOL_RESULTS]")
@@ -334,23 +336,26 @@ class Ministral3Formatter:
 def _check_alternation(sequence: Messages, roles: Sequence[object], first: int, user_is_next: bool) -> bool:
     # A pass of its own, as in the template: what it finds is told before any other fault.
     for index, role in enumerate(roles, first):
-        if role == "assistant":
+        if role == "user":
+            if not user_is_next:
+                break
+            user_is_next = False
+        elif role == "assistant":
             calls = sequence[index].get("tool_calls")
-            if calls is not None and length(calls, ("messages", index, "tool_calls")) > 0:
-                continue
-        elif role != "user":
-            continue
-        if (role == "user") != user_is_next:
-            raise TemplateRaisedError(
-                "After the optional system message, conversation roles must alternate user and "
-                "assistant roles except for tool calls and results.",
-                path_of(("messages", index, "role")),
-                "normalize(merge_consecutive=True) merges the two"
-                if index and fields(sequence[index - 1], ("messages", index - 1)).get("role") == role
-                else "",
-            )
-        user_is_next = not user_is_next
-    return user_is_next
+            if calls is None or length(calls, ("messages", index, "tool_calls")) == 0:
+                if user_is_next:
+                    break
+                user_is_next = True
+    else:
+        return user_is_next
+    raise TemplateRaisedError(
+        "After the optional system message, conversation roles must alternate user and "
+        "assistant roles except for tool calls and results.",
+        path_of(("messages", index, "role")),
+        "normalize(merge_consecutive=True) merges the two"
+        if index and fields(sequence[index - 1], ("messages", index - 1)).get("role") == role
+        else "",
+    )
 
 
 def _role_hint(roles: Sequence[object], index: int) -> str:

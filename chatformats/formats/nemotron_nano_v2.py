@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 _TURN: Final = "<SPECIAL_11>"
 _END_OF_TURN: Final = "<SPECIAL_12>"
+_USER: Final = f"{_TURN}User\n"
+_TOOL_TURN: Final = f"{_USER}<TOOL_RESPONSE>["
+_ANSWER: Final = f"{_TURN}Assistant\n"
+_END_OF_ANSWER: Final = f"\n{_END_OF_TURN}"
 _TOOL_INSTRUCTION: Final = """\
 ]</AVAILABLE_TOOLS>
 
@@ -93,9 +97,9 @@ class NemotronNanoV2Formatter:
         """Return the same prompt, which knows who wrote each of its characters."""
         from ..spans import SpanSink
 
-        out = SpanSink(messages)
+        out = SpanSink(self, messages)
         self._write(out, messages, tools, add_generation_prompt, continue_final_message)
-        return out.rendered(self)
+        return out.rendered()
 
     def conversation(
         self,
@@ -145,7 +149,7 @@ class NemotronNanoV2Formatter:
     ) -> None:
         # ``since``: the roles, the first message, the first to write and what the switches say, where the
         # rest is written.
-        control, scaffold, content = out.control, out.scaffold, out.content
+        markup, scaffold, content = out.markup, out.scaffold, out.content
         if since is None:
             sequence = as_messages(messages)
             roles: Sequence[object] = roles_of(sequence)
@@ -153,8 +157,7 @@ class NemotronNanoV2Formatter:
             if not sequence:
                 raise ChatFormatError("expected at least one message", "messages")
 
-            control("<SPECIAL_10>")
-            scaffold("System\n")
+            markup("<SPECIAL_10>System\n")
             first = 0
             system = ""
             if roles[0] == "system":
@@ -186,13 +189,17 @@ class NemotronNanoV2Formatter:
             end = last
 
         reply = out.reply
-        reply_control, reply_scaffold, reply_content = reply.control, reply.scaffold, reply.content
+        reply_markup, reply_content = reply.markup, reply.content
         for index, message in out.turns(sequence[start:end], start):
             role = roles[index]
+            try:
+                # As Jinja does, and twice as fast as get() with what to return where there is nothing.
+                text = message["content"]
+            except (LookupError, TypeError):
+                # What is no mapping has no role either: nothing is printed of it.
+                text = UNDEFINED
             if role == "user":
-                text = message.get("content")
-                control(_TURN)
-                scaffold("User\n")
+                markup(_USER)
                 if isinstance(text, str) and not switched:
                     content(text.strip())
                 else:
@@ -200,34 +207,29 @@ class NemotronNanoV2Formatter:
                 scaffold("\n")
             elif role == "tool":
                 if index == first or roles[index - 1] != "tool":
-                    control(_TURN)
-                    scaffold("User\n<TOOL_RESPONSE>[")
-                result = message.get("content", UNDEFINED)
-                content(result if isinstance(result, str) else to_str(result, ("messages", index, "content")))
+                    markup(_TOOL_TURN)
+                content(text if isinstance(text, str) else to_str(text, ("messages", index, "content")))
                 if index < last and roles[index + 1] == "tool":
                     scaffold(", ")
                 else:
                     scaffold("]</TOOL_RESPONSE>")
             elif role == "assistant":
-                text = message.get("content")
                 text = text.strip() if isinstance(text, str) else _stripped(text, index)
-                if "</think>" in text:
+                # One character is found in a sixth of the time that a word takes.
+                if "<" in text and "</think>" in text:
                     text = text.split("</think>")[1].strip()
-                control(_TURN)
-                scaffold("Assistant\n")
+                markup(_ANSWER)
                 reply_content(text)
                 history_calls = message.get("tool_calls")
                 if history_calls:
                     if text:
-                        reply_scaffold("\n")
+                        reply.scaffold("\n")
                     _write_tool_calls(reply, history_calls, index)
-                reply_scaffold("\n")
-                reply_control(_END_OF_TURN)
+                reply_markup(_END_OF_ANSWER)
                 scaffold("\n")
 
         if add_generation_prompt:
-            control(_TURN)
-            scaffold("Assistant\n<think>\n" if thinking else "Assistant\n<think></think>")
+            markup(_ANSWER + ("<think>\n" if thinking else "<think></think>"))
             if answer:
                 out.turn(last)
                 reply_content(answer)
@@ -236,19 +238,16 @@ class NemotronNanoV2Formatter:
 
         out.turn(last)
         if answer:
-            control(_TURN)
-            scaffold("Assistant\n<think>\n" if thinking else "Assistant\n<think></think>")
+            markup(_ANSWER + ("<think>\n" if thinking else "<think></think>"))
             reply_content(answer)
             # The template asks whether it "is false": of all false values, only False ends the turn.
             if continue_final_message is False:
-                reply_scaffold("\n")
-                reply_control(_END_OF_TURN)
+                reply_markup(_END_OF_ANSWER)
                 scaffold("\n")
         if length(calls, ("messages", last, "tool_calls")):
-            control(_TURN)
-            scaffold("Assistant\n")
+            markup(_ANSWER)
             _write_tool_calls(reply, calls, last)
-            reply_control(_END_OF_TURN)
+            reply.control(_END_OF_TURN)
             scaffold("\n\n")
         out.turn(None)
 
@@ -315,6 +314,9 @@ def _switches(
     for index, role in enumerate(roles, first):
         if role == "user" or role == "system":
             text: Any = sequence[index].get("content", UNDEFINED)
+            if isinstance(text, str) and "/" not in text:
+                # Found in a third of the time that a word takes, and most often missing.
+                continue
             try:
                 # In a list or a mapping ``in`` asks for an element or a key, as in the template.
                 if "/think" in text:
