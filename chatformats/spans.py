@@ -286,6 +286,9 @@ class SpanSink(Sink):
     def turn(self, index: int | None) -> None:
         self._message = index
 
+    def tools(self, write: Callable[..., None], tools: Tools, *options: object) -> None:
+        write(self, tools, *options)
+
     def rendered(self) -> Rendered:
         """Return the prompt that was written."""
         if isinstance(self._given, Mapping):

@@ -61,6 +61,9 @@ def assert_contract(name: str, conversation: Conversation) -> str:
     wanted = reference(name, conversation)
     if isinstance(wanted, str):
         assert actual == wanted
+        if conversation.tools is not None:
+            # Tools are remembered: once more, which keeps them, and from memory.
+            assert [native(name, conversation) for _ in range(2)] == [wanted] * 2
         return "rendered"
     assert isinstance(actual, ChatFormatError), f"the reference raised {wanted!r}"
     places = "|".join(("messages", "tools", *chatformats.get(name).variables))

@@ -56,7 +56,7 @@ and do not tell the user about function calls
 </IMPORTANT>"""
 
 
-def write_tools(out: Writer, tools: object, *, keywords_as_json: bool) -> None:
+def write_tools(out: Writer, tools: object, keywords_as_json: bool) -> None:
     """Write the tool block of a system prompt.
 
     With ``keywords_as_json``, ``enum`` and ``required`` are JSON whatever their value is, and

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Final, Literal
 
     from ..conversation import Conversation, Message, Recent
+    from ..formatter import Writer
     from ..messages import Messages, Tools
     from ..parsing import ParsedMessage, Parser
     from ..spans import Rendered
@@ -161,10 +162,7 @@ class GLM4ToolsFormatter:
                     first = 1
 
             if tools is not None:
-                scaffold(_TOOL_INSTRUCTION)
-                for index, tool in enumerate(iterated(tools, ("tools",))):
-                    content(to_indented_json(tool, ("tools", index)))
-                    scaffold("\n\n")
+                out.tools(_write_tools, tools)
             rounds = 0
         else:
             sequence = messages
@@ -238,3 +236,11 @@ class GLM4ToolsFormatter:
 
     def _as_message(self, sampled: str, prompt: str) -> Message:
         return {"role": "assistant", "content": sampled}
+
+
+def _write_tools(out: Writer, tools: Tools) -> None:
+    scaffold, content = out.scaffold, out.content
+    scaffold(_TOOL_INSTRUCTION)
+    for index, tool in enumerate(iterated(tools, ("tools",))):
+        content(to_indented_json(tool, ("tools", index)))
+        scaffold("\n\n")

@@ -215,7 +215,7 @@ class HebatronFormatter:
                     content(system)
                     out.turn(None)
             if tools is not None and has_elements(tools, ("tools",)):
-                write_tools(out, tools, keywords_as_json=True)
+                out.tools(write_tools, tools, True)
             markup(_END_OF_TURN)
             start = first
         else:

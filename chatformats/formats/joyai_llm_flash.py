@@ -171,7 +171,7 @@ class JoyAILLMFlashFormatter:
             else:
                 scaffold(_DEFAULT_SYSTEM_PROMPT)
             if tools is not None and has_elements(tools, ("tools",)):
-                write_tools(out, tools, keywords_as_json=False)
+                out.tools(write_tools, tools, False)
             start, after_user = 0, False
         else:
             sequence = messages

@@ -227,9 +227,7 @@ class Ministral3Formatter:
                 out.markup(_DEFAULT_SYSTEM_PROMPT)
 
             if tools is not None and length(tools, ("tools",)) > 0:
-                control("[AVAILABLE_TOOLS]")
-                content(to_json(tools, ("tools",)))
-                control("[/AVAILABLE_TOOLS]")
+                out.tools(_write_tools, tools)
 
             _check_alternation(sequence, roles[first:], first, True)
             start = first
@@ -419,6 +417,12 @@ def _sort_key(part: object, place: Place) -> list[Any]:
     kind = fields(part, place).get("type", UNDEFINED)
     # In a list, two equal types compare as equal even where they have no order.
     return [kind.lower() if isinstance(kind, str) else kind]
+
+
+def _write_tools(out: Writer, tools: Tools) -> None:
+    out.control("[AVAILABLE_TOOLS]")
+    out.content(to_json(tools, ("tools",)))
+    out.control("[/AVAILABLE_TOOLS]")
 
 
 def _write_tool_calls(reply: Writer, calls: object, message: int) -> None:

@@ -170,7 +170,7 @@ class NemotronNanoV2Formatter:
             if tools:
                 if system:
                     scaffold("\n\n")
-                _write_tools(out, tools)
+                out.tools(_write_tools, tools)
             scaffold("\n\n")
             start = first
         else:

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: The chatformats authors
+"""The text of tools that come again is remembered, by what they are, and nobody can tell but by the time.
+
+That what is remembered is right, on tools of all kinds, the contract test asserts: it renders thrice.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
+from typing import Any
+
+import pytest
+
+import chatformats
+from chatformats import ChatFormatError, formatter
+from chatformats.formatter import Sink
+
+from . import oracle
+from .benchmarks.workload import TOOLS
+from .parsers.reading import tool
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[Any, str | None]:
+    texts: dict[Any, str | None] = {}
+    monkeypatch.setattr(formatter, "_TOOL_TEXTS", texts)
+    return texts
+
+
+@pytest.fixture(params=oracle.NAMES)
+def render(request: pytest.FixtureRequest) -> Callable[[Any], str]:
+    return lambda tools: chatformats.get(request.param).render(MESSAGES, tools)
+
+
+@pytest.fixture(params=oracle.NAMES)
+def both(request: pytest.FixtureRequest) -> Callable[[Any], tuple[str, str]]:
+    """Return a function that renders tools natively and by the reference."""
+    native = chatformats.get(request.param).render
+    return lambda tools: (native(MESSAGES, tools), oracle.render(request.param, MESSAGES, tools))
+
+
+def with_default(value: object) -> list[dict[str, Any]]:
+    """Return tools that hold a value where every format prints it."""
+    return [tool("f", x={"type": "string", "default": value})]
+
+
+def test_the_third_time_nothing_is_written(
+    render: Callable[[Any], str], forgotten: dict[Any, str | None]
+) -> None:
+    first = render(TOOLS)
+    assert list(forgotten.values()) == [None]
+    # As a server reads them, from each request anew.
+    assert render(json.loads(json.dumps(TOOLS))) == first
+    (text,) = forgotten.values()
+    assert text and text in first
+    forgotten.update(dict.fromkeys(forgotten, "remembered"))
+    assert render(copy.deepcopy(TOOLS)) == first.replace(text, "remembered")
+
+
+def test_what_refers_to_the_tools_makes_no_difference(forgotten: dict[Any, str | None]) -> None:
+    references = [part for part in TOOLS for _ in range(3)]
+    chatformats.get("hebatron").render(MESSAGES, TOOLS)
+    references += [copy.copy(part) for part in TOOLS]
+    chatformats.get("hebatron").render(MESSAGES, TOOLS)
+    assert len(forgotten) == 1 and references
+
+
+def test_tools_that_are_changed_are_other_tools(both: Callable[[Any], tuple[str, str]]) -> None:
+    tools = copy.deepcopy(TOOLS)
+    for _ in range(3):
+        both(tools)
+    tools[0]["function"]["description"] = "Changed."
+    native, reference = both(tools)
+    assert native == reference
+    assert "Changed." in native
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1, True, 1.0, "1"),
+        (0.0, -0.0, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ([1], (1,)),
+        (float("nan"), float("inf"), None, "NaN"),
+        ("\ud800", "\ufffd"),
+    ],
+    ids=str,
+)
+def test_what_is_equal_may_be_written_otherwise(
+    both: Callable[[Any], tuple[str, str]], values: tuple[Any, ...]
+) -> None:
+    for _, value in itertools.product(range(3), values):
+        native, reference = both(with_default(value))
+        assert native == reference
+
+
+class Small(IntEnum):
+    ONE = 1
+
+
+class Loud(str):
+    def __str__(self) -> str:
+        return self.upper()
+
+
+@pytest.mark.parametrize("name", ["hebatron", "joyai-llm-flash"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        (b"x", bytearray(b"x"), memoryview(b"x").toreadonly()),
+        ({"a", "b", "c"}, frozenset("abc"), frozenset("cba")),
+        (Small.ONE, 1),
+        (OrderedDict(a=1), {"a": 1}),
+        (1j, ...),
+    ],
+    ids=["buffers", "sets", "enumerations", "mappings", "rest"],
+)
+def test_what_is_not_of_json_is_not_kept(
+    name: str, values: tuple[Any, ...], forgotten: dict[Any, str | None]
+) -> None:
+    # These formats print a value that is no container by Python's str().
+    for _, value in itertools.product(range(3), values):
+        tools = with_default(value)
+        render: Callable[..., str] = chatformats.get(name).render
+        try:
+            reference = oracle.render(name, MESSAGES, tools)
+        except TypeError:
+            with pytest.raises(ChatFormatError):
+                render(MESSAGES, tools)
+        else:
+            assert render(MESSAGES, tools) == reference
+    kept = [key for key, text in forgotten.items() if text]
+    assert len(kept) == sum(type(value) in (int, dict) for value in values)
+
+
+def test_refused_tools_are_refused_again(render: Callable[[Any], str], forgotten: dict[Any, Any]) -> None:
+    messages = set()
+    for _ in range(4):
+        with pytest.raises(ChatFormatError) as caught:
+            render([*TOOLS, {"type": "function", "function": {"name": "f", "parameters": {"x": [{1}]}}}])
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+    assert not forgotten
+
+
+def test_tools_that_change_while_they_are_written_are_not_kept(forgotten: dict[Any, Any]) -> None:
+    tools = [{"name": "old"}]
+
+    def write(out: Sink, tools: Any) -> None:
+        # What another thread may do.
+        tools[0]["name"] = "new"
+        out.content(tools[0]["name"])
+
+    for _ in range(3):
+        tools[0]["name"] = "old"
+        Sink().tools(write, tools)
+    assert list(forgotten.values()) == [None]
+
+
+def test_options_and_formats_are_told_apart() -> None:
+    # HebaTron and JoyAI share the function that writes tools, and give it another option.
+    for _, name in itertools.product(range(3), oracle.NAMES):
+        tools = [tool("f", x={"type": "string", "enum": "a"})]
+        assert chatformats.get(name).render(MESSAGES, tools) == oracle.render(name, MESSAGES, tools)
+
+
+def test_no_more_is_kept_than_so_much(forgotten: dict[Any, Any]) -> None:
+    render = chatformats.get("ministral-3").render
+    for number in range(formatter._MOST + 10):
+        for _ in range(2):
+            render(MESSAGES, [tool(f"f{number}")])
+    assert len(forgotten) <= formatter._MOST
+    forgotten.clear()
+    for _ in range(3):
+        render(MESSAGES, [tool("f" * formatter._LONGEST)])
+    assert not forgotten
+
+
+def test_threads(both: Callable[[Any], tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    # Few enough that they are thrown out all the time.
+    monkeypatch.setattr(formatter, "_MOST", 5)
+    start = threading.Barrier(8)
+
+    def run(offset: int) -> Iterator[bool]:
+        start.wait()
+        for number in range(60):
+            native, reference = both([tool(f"f{(number + offset) // 3 % 9}")])
+            yield native == reference
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(all(found) for found in threads.map(lambda offset: list(run(offset)), range(8)))
+
+
+def test_segments_are_written_each_time(forgotten: dict[Any, Any]) -> None:
+    fmt = chatformats.get("hebatron")
+    for _ in range(3):
+        fmt.render(MESSAGES, TOOLS)
+    forgotten.update(dict.fromkeys(forgotten, "remembered"))
+    assert "remembered" not in fmt.render_segments(MESSAGES, TOOLS).text
