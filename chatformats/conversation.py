@@ -71,11 +71,15 @@ class Recent(Sequence[Any]):
         if isinstance(index, int):
             return self.items[index - self.base]
         start, stop, base = index.start, index.stop, self.base
-        if stop is None or stop == -1:
+        if stop is None:
             # From a message on; or all of them, backwards.
-            return self.items[index if start is None else slice(start - base, stop)]
+            return self.items[index if start is None else slice(start - base, None)]
         start, stop, _ = index.indices(base + len(self.items))
         return self.items[max(start - base, 0) : max(stop - base, 0)]
+
+    def settled(self, start: int) -> list[Any]:
+        """Return the items from an index on but the last, which may still change."""
+        return self.items[start - self.base : -1]
 
     def roles(self) -> Recent:
         """Return the messages' roles, under the same indices."""
@@ -104,7 +108,8 @@ class Resumable(ChatFormatter, Protocol):
     def _state(self, messages: Recent, start: int, state: Any, *options: Any) -> Any:
         """Return the state before the last message; ``start`` and ``state`` are as they were given.
 
-        ``None`` stands for a format that can only write from the beginning.
+        ``None`` stands for a format that can only write from the beginning. Raises ChatFormatError for what
+        ``_resume`` refuses in the last message only where no generation prompt follows.
         """
 
     def _rewrites(self, *options: Any) -> Mapping[str, Literal["head", "turns"]]:
@@ -280,12 +285,12 @@ class Conversation:
         recent = Recent([*place.previous, *older, *new], place.turn - len(place.previous))
         out = _NotingSpanSink(self._formatter, recent) if self._segments else _NotingSink()
         # With a generation prompt where the last text had one: the next most likely has too, and need not be
-        # written then. Not behind an assistant message, which Nemotron's leaves partly unread.
+        # written then.
         prompt = begun and self._written is not None and self._written[0]
-        if prompt and is_mapping(new[-1]) and new[-1].get("role") == "assistant":
-            prompt = False
+        formatter, options = self._formatter, self._options
         try:
-            self._resume(out, recent, place, prompt)
+            formatter._resume(out, recent, place.turn, place.state, prompt, self._tools, *options)
+            state = formatter._state(recent, place.turn, place.state, *options)
         except ChatFormatError as error:
             # What is wrong with no message, but with the conversation as a whole, is that it is too short.
             if begun or error.path != "messages":
@@ -303,7 +308,6 @@ class Conversation:
             self._heading = heading
             self._head = head
             self._head_segments = head_segments
-        state = self._formatter._state(recent, place.turn, place.state, *self._options)
         if state is None:
             # A format that cannot go on from the middle: everything stays pending, and is written anew.
             self._pending += tuple(new)
@@ -468,9 +472,13 @@ class Conversation:
         pieces = []
         start -= len(self._head)
         chunk = self._place.body
-        while chunk is not None and _end(chunk) > max(start, 0):
-            pieces.append(chunk.text if chunk.start >= start else chunk.text[start - chunk.start :])
-            chunk = chunk.before
+        while chunk is not None:
+            before, first, text = chunk
+            if first < start:
+                pieces.append(text[start - first :])
+                break
+            pieces.append(text)
+            chunk = before
         if start < 0:
             pieces.append(self._head[start:])
         pieces.reverse()

@@ -212,8 +212,16 @@ def test_nemotron_refuses_what_it_could_not_print_last() -> None:
     # In history the template skips such calls; at the end it asks for their number.
     answer = {"role": "assistant", "content": "Hello", "tool_calls": None}
     chat = chatformats.get("nemotron-nano-v2").conversation([USER])
-    with pytest.raises(ChatFormatError, match=r"^messages\[1\]\.tool_calls: expected a sequence, got None"):
-        chat.append(answer)
+    for add_generation_prompt in (False, True):
+        # Behind a generation prompt the calls are not asked for: the next message is refused all the same.
+        chat.delta(add_generation_prompt=add_generation_prompt)
+        with pytest.raises(
+            ChatFormatError, match=r"^messages\[1\]\.tool_calls: expected a sequence, got None"
+        ):
+            chat.append(answer)
+        nameless = [{"function": {"arguments": {}}}]
+        with pytest.raises(ChatFormatError, match=r"^messages\[1\]\.tool_calls\[0\]\.function\.name: "):
+            chat.append(answer | {"tool_calls": nameless})
     chat.extend([answer, USER])
     assert chat.render() == oracle.render("nemotron-nano-v2", [USER, answer, USER])
 

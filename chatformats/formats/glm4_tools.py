@@ -226,7 +226,7 @@ class GLM4ToolsFormatter:
 
     def _state(self, messages: Recent, start: int, state: int | None) -> int:
         # The number of rounds.
-        return (state or 0) + roles_of(messages[start:-1]).count("user")
+        return (state or 0) + roles_of(messages.settled(start)).count("user")
 
     def _rewrites(self) -> Mapping[str, Literal["head", "turns"]]:
         return {}

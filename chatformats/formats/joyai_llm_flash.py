@@ -249,7 +249,7 @@ class JoyAILLMFlashFormatter:
     def _state(self, messages: Recent, start: int, state: bool | None, bos_token: str) -> bool:
         # Whether the model's turn is still to come.
         after_user = bool(state)
-        for role in roles_of(messages[start:-1]):
+        for role in roles_of(messages.settled(start)):
             if role == "user" or role == "tool":
                 after_user = True
             elif role == "assistant":

@@ -313,7 +313,7 @@ class Ministral3Formatter:
 
     def _state(self, messages: Recent, start: int, state: bool | None, *options: object) -> bool:
         # Whether the next turn has to be the user's.
-        roles = roles_of(messages[start:-1])
+        roles = roles_of(messages.settled(start))
         return _check_alternation(messages, roles, start, True if state is None else state)
 
     def _rewrites(self, *options: object) -> Mapping[str, Literal["head", "turns"]]:

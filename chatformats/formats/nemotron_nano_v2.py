@@ -290,10 +290,16 @@ class NemotronNanoV2Formatter:
     def _state(
         self, messages: Recent, start: int, state: tuple[int, bool, bool] | None, *options: object
     ) -> tuple[int, bool, bool]:
+        last = len(messages) - 1
+        if roles_of(messages.items[-1:]) == ["assistant"]:
+            # A generation prompt behind its calls leaves them unread: what cannot be printed is refused here.
+            calls = messages[last].get("tool_calls", ())
+            if length(calls, ("messages", last, "tool_calls")):
+                _write_tool_calls(Sink(), calls, last)
         # The index of the first message behind the head, and what the switches say.
         if state is None:
             state = (int(roles_of(messages[:1]) == ["system"]), True, False)
-        return state[0], *_switches(messages, roles_of(messages[start:-1]), start, state[1:])
+        return state[0], *_switches(messages, roles_of(messages.settled(start)), start, state[1:])
 
     def _rewrites(self, *options: object) -> Mapping[str, Literal["head", "turns"]]:
         return {}
