@@ -171,23 +171,25 @@ class Sink(Writer):
         """
         data = _serialized(tools)
         key = (write, options, data)
-        text = _TOOL_TEXTS.get(key, "")
-        if text:
+        text = _TOOL_TEXTS.get(key)
+        if text is not None:
             self.pieces.append(text)
             return
         start = len(self.pieces)
         write(self, tools, *options)
-        if text is None:
-            if _may_be_kept(tools, data):
-                _TOOL_TEXTS[key] = "".join(self.pieces[start:])
-        elif 0 < len(data) <= _LONGEST:
+        if hash(key) not in _SEEN:
+            if len(_SEEN) >= _MOST:
+                _SEEN.clear()
+            _SEEN.add(hash(key))
+        elif 0 < len(data) <= _LONGEST and _may_be_kept(tools, data):
             if len(_TOOL_TEXTS) >= _MOST:
                 _TOOL_TEXTS.clear()
-            _TOOL_TEXTS[key] = None
+            _TOOL_TEXTS[key] = "".join(self.pieces[start:])
 
 
-# What tools were written as, by what they are; ``None`` where that was once: it may be the only time.
-_TOOL_TEXTS: Final[dict[tuple[object, ...], str | None]] = {}
+# What tools were written as, by what they are. Those that come once are not worth it: their hash is kept.
+_TOOL_TEXTS: Final[dict[tuple[object, ...], str]] = {}
+_SEEN: Final[set[int]] = set()
 _MOST: Final = 256
 # In bytes of a key; its text is about as long.
 _LONGEST: Final = 65_536

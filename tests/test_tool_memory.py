@@ -31,9 +31,11 @@ MESSAGES = [{"role": "user", "content": "Hi"}]
 
 
 @pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[Any, str | None]:
-    texts: dict[Any, str | None] = {}
+def remembered(monkeypatch: pytest.MonkeyPatch) -> dict[Any, str]:
+    """Return the texts that are remembered, none to begin with."""
+    texts: dict[Any, str] = {}
     monkeypatch.setattr(formatter, "_TOOL_TEXTS", texts)
+    monkeypatch.setattr(formatter, "_SEEN", set())
     return texts
 
 
@@ -54,25 +56,24 @@ def with_default(value: object) -> list[dict[str, Any]]:
     return [tool("f", x={"type": "string", "default": value})]
 
 
-def test_the_third_time_nothing_is_written(
-    render: Callable[[Any], str], forgotten: dict[Any, str | None]
-) -> None:
+def test_the_third_time_nothing_is_written(render: Callable[[Any], str], remembered: dict[Any, str]) -> None:
     first = render(TOOLS)
-    assert list(forgotten.values()) == [None]
+    assert not remembered
     # As a server reads them, from each request anew.
     assert render(json.loads(json.dumps(TOOLS))) == first
-    (text,) = forgotten.values()
-    assert text and text in first
-    forgotten.update(dict.fromkeys(forgotten, "remembered"))
+    (text,) = remembered.values()
+    assert text in first
+    remembered.update(dict.fromkeys(remembered, "remembered"))
     assert render(copy.deepcopy(TOOLS)) == first.replace(text, "remembered")
 
 
-def test_what_refers_to_the_tools_makes_no_difference(forgotten: dict[Any, str | None]) -> None:
+def test_what_refers_to_the_tools_makes_no_difference(remembered: dict[Any, str]) -> None:
     references = [part for part in TOOLS for _ in range(3)]
     chatformats.get("hebatron").render(MESSAGES, TOOLS)
     references += [copy.copy(part) for part in TOOLS]
     chatformats.get("hebatron").render(MESSAGES, TOOLS)
-    assert len(forgotten) == 1 and references
+    assert len(remembered) == 1
+    assert references
 
 
 def test_tools_that_are_changed_are_other_tools(both: Callable[[Any], tuple[str, str]]) -> None:
@@ -127,7 +128,7 @@ class Loud(str):
     ids=["buffers", "sets", "enumerations", "mappings", "rest"],
 )
 def test_what_is_not_of_json_is_not_kept(
-    name: str, values: tuple[Any, ...], forgotten: dict[Any, str | None]
+    name: str, values: tuple[Any, ...], remembered: dict[Any, str]
 ) -> None:
     # These formats print a value that is no container by Python's str().
     for _, value in itertools.product(range(3), values):
@@ -140,21 +141,20 @@ def test_what_is_not_of_json_is_not_kept(
                 render(MESSAGES, tools)
         else:
             assert render(MESSAGES, tools) == reference
-    kept = [key for key, text in forgotten.items() if text]
-    assert len(kept) == sum(type(value) in (int, dict) for value in values)
+    assert len(remembered) == sum(type(value) in (int, dict) for value in values)
 
 
-def test_refused_tools_are_refused_again(render: Callable[[Any], str], forgotten: dict[Any, Any]) -> None:
+def test_refused_tools_are_refused_again(render: Callable[[Any], str], remembered: dict[Any, str]) -> None:
     messages = set()
     for _ in range(4):
         with pytest.raises(ChatFormatError) as caught:
             render([*TOOLS, {"type": "function", "function": {"name": "f", "parameters": {"x": [{1}]}}}])
         messages.add(str(caught.value))
     assert len(messages) == 1
-    assert not forgotten
+    assert not remembered
 
 
-def test_tools_that_change_while_they_are_written_are_not_kept(forgotten: dict[Any, Any]) -> None:
+def test_tools_that_change_while_they_are_written_are_not_kept(remembered: dict[Any, str]) -> None:
     tools = [{"name": "old"}]
 
     def write(out: Sink, tools: Any) -> None:
@@ -165,7 +165,7 @@ def test_tools_that_change_while_they_are_written_are_not_kept(forgotten: dict[A
     for _ in range(3):
         tools[0]["name"] = "old"
         Sink().tools(write, tools)
-    assert list(forgotten.values()) == [None]
+    assert not remembered
 
 
 def test_options_and_formats_are_told_apart() -> None:
@@ -175,16 +175,17 @@ def test_options_and_formats_are_told_apart() -> None:
         assert chatformats.get(name).render(MESSAGES, tools) == oracle.render(name, MESSAGES, tools)
 
 
-def test_no_more_is_kept_than_so_much(forgotten: dict[Any, Any]) -> None:
+def test_no_more_is_kept_than_so_much(remembered: dict[Any, str]) -> None:
     render = chatformats.get("ministral-3").render
     for number in range(formatter._MOST + 10):
         for _ in range(2):
             render(MESSAGES, [tool(f"f{number}")])
-    assert len(forgotten) <= formatter._MOST
-    forgotten.clear()
+    assert 0 < len(remembered) <= formatter._MOST
+    assert 0 < len(formatter._SEEN) <= formatter._MOST
+    remembered.clear()
     for _ in range(3):
         render(MESSAGES, [tool("f" * formatter._LONGEST)])
-    assert not forgotten
+    assert not remembered
 
 
 def test_threads(both: Callable[[Any], tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,9 +203,10 @@ def test_threads(both: Callable[[Any], tuple[str, str]], monkeypatch: pytest.Mon
         assert all(all(found) for found in threads.map(lambda offset: list(run(offset)), range(8)))
 
 
-def test_segments_are_written_each_time(forgotten: dict[Any, Any]) -> None:
+def test_segments_are_written_each_time(remembered: dict[Any, str]) -> None:
     fmt = chatformats.get("hebatron")
     for _ in range(3):
         fmt.render(MESSAGES, TOOLS)
-    forgotten.update(dict.fromkeys(forgotten, "remembered"))
+    remembered.update(dict.fromkeys(remembered, "remembered"))
+    assert remembered
     assert "remembered" not in fmt.render_segments(MESSAGES, TOOLS).text
