@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: The chatformats authors
-"""Print what a growing conversation costs: ``python -m tests.benchmarks.growing [--json FILE] [NAME …]``.
+"""What a growing conversation costs.
 
 Three tables: a delta late in a conversation against one early in it; a conversation grown to 1,000 messages,
 prompted for after each, against rendering it anew each time; and the token ids of the next prompt, from a
 cache, against rendering with Jinja2 and encoding the whole. What is compared is timed in turn, and checked to
-be equal first. Processor time is taken: it is nobody else's.
+be equal first; a figure is the median. Processor time is taken: it is nobody else's.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any
 
 import chatformats
 
 from .. import oracle
-from .__main__ import machine
 from .workload import TOOLS, conversation
 
 LENGTH = 1_000
@@ -41,21 +37,22 @@ def messages_of(count: int) -> list[dict[str, Any]]:
     return conversation(count // 4 + 1, tools=True)[:count]
 
 
-def delta_cost(name: str, variables: dict[str, Any], length: int) -> float:
-    """Return the microseconds of a message appended and its delta, at a length."""
+def delta_costs(name: str, variables: dict[str, Any]) -> dict[str, float]:
+    """Return the microseconds of a message appended and its delta, early and late."""
     steps = 40
-    messages = messages_of(length + steps)
     make: Any = chatformats.get(name).conversation
-    samples = []
-    for _ in range(TURNS):
-        chat = make(messages[:length], TOOLS, **variables)
-        chat.delta(add_generation_prompt=True)
-        start = process_time()
-        for message in messages[length:]:
-            chat.append(message)
+    samples: dict[int, list[float]] = {EARLY: [], LATE: []}
+    for _ in range(TURNS * 3):
+        for length, times in samples.items():
+            messages = messages_of(length + steps)
+            chat = make(messages[:length], TOOLS, **variables)
             chat.delta(add_generation_prompt=True)
-        samples.append((process_time() - start) / steps * 1e6)
-    return min(samples)
+            start = process_time()
+            for message in messages[length:]:
+                chat.append(message)
+                chat.delta(add_generation_prompt=True)
+            times.append((process_time() - start) / steps * 1e6)
+    return {"early": statistics.median(samples[EARLY]), "late": statistics.median(samples[LATE])}
 
 
 def growth(name: str, variables: dict[str, Any], tools: Any) -> dict[str, float]:
@@ -83,23 +80,24 @@ def growth(name: str, variables: dict[str, Any], tools: Any) -> dict[str, float]
     if not deltas() == native(LENGTH) == jinja2(LENGTH):
         raise SystemExit(f"{name}: the texts differ")
 
-    def anew(render: Callable[[int], object], turns: int) -> float:
-        total = 0.0
-        for length in range(STEP // 2, LENGTH, STEP):
-            samples = []
-            for _ in range(turns):
-                start = process_time()
-                render(length)
-                samples.append(process_time() - start)
-            total += min(samples)
-        return total * 1e3 * len(lengths) / len(range(STEP // 2, LENGTH, STEP))
+    rendered = range(STEP // 2, LENGTH, STEP)
 
-    samples = []
-    for _ in range(TURNS):
+    def anew(render: Callable[[int], object]) -> None:
+        for length in rendered:
+            render(length)
+
+    def seconds(run: Callable[[], object], times: int) -> float:
         start = process_time()
-        deltas()
-        samples.append((process_time() - start) * 1e3)
-    return {"deltas": min(samples), "native": anew(native, TURNS * 3), "jinja2": anew(jinja2, 3)}
+        for _ in range(times):
+            run()
+        return (process_time() - start) / times
+
+    samples: dict[str, list[float]] = {"deltas": [], "native": [], "jinja2": []}
+    for _ in range(TURNS):
+        samples["deltas"].append(seconds(deltas, 3))
+        samples["native"].append(seconds(lambda: anew(native), 10) * len(lengths) / len(rendered))
+        samples["jinja2"].append(seconds(lambda: anew(jinja2), 1) * len(lengths) / len(rendered))
+    return {way: statistics.median(times) * 1e3 for way, times in samples.items()}
 
 
 def tokenizer_of(formatter: Any) -> Any:
@@ -165,23 +163,35 @@ def next_prompt(name: str) -> dict[str, Any] | None:
     return {"tokens": len(results[0]), **{way: statistics.median(values) for way, values in times.items()}}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growing", description=__doc__)
-    parser.add_argument("names", metavar="NAME", nargs="*", help="formats to time; all if none is named")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
-    options = parser.parse_args()
-    chosen = {
-        title: setting
-        for title, setting in SETTINGS.items()
-        if setting[0] in (options.names or chatformats.names())
-    }
-    report: dict[str, Any] = {"machine": machine(), "delta": [], "growth": [], "tokens": []}
-    print(report["machine"])
+def summary_lines(report: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Return the ratios as Markdown."""
+    lines = [
+        f"| | a delta at {LATE:,} messages ÷ at {EARLY} | {LENGTH:,} messages anew ÷ by deltas "
+        + "| with Jinja2 ÷ by deltas | next ids, Jinja2 and the whole ÷ the cache |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    tokens = {row["format"]: f"{row['whole'] / row['cached']:.0f}" for row in report["tokens"]}
+    for row in report["deltas"]:
+        name, costs = row["format"], row["microseconds"]
+        growths = [growth["milliseconds"] for growth in report["growth"] if growth["format"] == name]
+        columns = [name, f"{costs['late'] / costs['early']:.2f}"]
+        for way in ("native", "jinja2"):
+            ratios = sorted(times[way] / times["deltas"] for times in growths)
+            columns.append(f"{ratios[0]:.0f} to {ratios[-1]:.0f}")
+        lines.append(f"| {' | '.join([*columns, tokens.get(name, '')])} |")
+    return lines
+
+
+def run(names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Print the tables as they are measured, and return them."""
+    chosen = {title: setting for title, setting in SETTINGS.items() if setting[0] in names}
+    report: dict[str, list[dict[str, Any]]] = {"deltas": [], "growth": [], "tokens": []}
 
     print(f"\n| format | µs a delta at {EARLY} messages | at {LATE:,} | ratio |\n|---|--:|--:|--:|")
     for title, (name, variables) in chosen.items():
-        early, late = (delta_cost(name, variables, length) for length in (EARLY, LATE))
-        report["delta"].append({"format": title, "early": early, "late": late})
+        costs = delta_costs(name, variables)
+        report["deltas"].append({"format": title, "microseconds": costs})
+        early, late = costs["early"], costs["late"]
         print(f"| {title} | {early:.1f} | {late:.1f} | {late / early:.2f} |", flush=True)
 
     print(
@@ -214,9 +224,5 @@ def main() -> None:
             f"| {ids['whole'] / ids['cached']:.1f} |",
             flush=True,
         )
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    print("", *summary_lines(report), sep="\n")
+    return report

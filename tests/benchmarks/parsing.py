@@ -4,8 +4,8 @@
 
 Completions of some thousand characters, whole and streamed four characters at a time (a token, about),
 each by this package and by the peers that are installed: SGLang's parsers (llm-router-utils) and
-transformers' response parsing. All are timed in turn in one process; a figure is the least of the turns,
-which other programs on the machine disturb least. Then the growth: time a character, fed one at a time, of 1 MB against 10 kB.
+transformers' response parsing. All are timed in turn in one process; a figure is the median. Then the growth:
+time a character, fed one at a time, of 1 MB against 10 kB.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable
+from functools import partial
+from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
 import chatformats
 
 from ..parsers.reading import tool
+from .timing import measure
 
 CHUNK = 4
-SAMPLE_NS = 3_000_000
 TOOLS = [tool("write_file", path={"type": "string"}, content={"type": "string"}, mode={"type": "integer"})]
 CODE = (
     'def greet(name: str) -> str:\n    """Say hi."""\n    return f"Hello, {name}!" if name < "x" else "-"\n'
@@ -117,47 +119,27 @@ def transformers(name: str) -> Read | None:
     return read
 
 
-def measure(reads: dict[str, Read], chunks: list[str], repeats: int) -> dict[str, float]:
-    """Return each parser's microseconds a completion, from samples taken in turn."""
-
-    def sample(read: Read, loops: int) -> int:
-        start = perf_counter_ns()
-        for _ in range(loops):
-            read(chunks)
-        return perf_counter_ns() - start
-
-    loops = dict.fromkeys(reads, 1)
-    for peer, read in reads.items():
-        while sample(read, loops[peer]) < SAMPLE_NS:
-            loops[peer] *= 2
-    samples: dict[str, list[float]] = {peer: [] for peer in reads}
-    for _ in range(repeats):
-        for peer, read in reads.items():
-            samples[peer].append(sample(read, loops[peer]) / loops[peer] / 1000)
-    return {peer: min(values) for peer, values in samples.items()}
-
-
 def growth(name: str) -> tuple[float, float]:
-    """Return the microseconds a character of 10 kB and of 1 MB, in single characters: the best of three."""
+    """Return the microseconds a character of 10 kB and of 1 MB, in single characters: medians of five."""
     start = COMPLETIONS[name].replace("\n</think>", "").replace(CODE[:20], CODE[:20], 1)
     times = []
     for size in (10_000, 1_000_000):
         text = (start * (size // len(start) + 1))[:size]
-        best = float("inf")
-        for _ in range(3):
+        samples = []
+        for _ in range(5):
             parser = chatformats.get(name).parser()
             began = perf_counter_ns()
             for character in text:
                 parser.feed(character)
             parser.close()
-            best = min(best, (perf_counter_ns() - began) / size / 1000)
-        times.append(best)
+            samples.append((perf_counter_ns() - began) / size / 1000)
+        times.append(median(samples))
     return times[0], times[1]
 
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m tests.benchmarks.parsing", description=__doc__)
-    options.add_argument("--repeats", type=int, default=21, help="turns of which the best counts (21)")
+    options.add_argument("--repeats", type=int, default=21, help="turns that a median is taken over (21)")
     repeats = options.parse_args().repeats
     print("| format | characters | fed | native µs | SGLang µs | ratio | transformers µs | ratio |")
     print("|---|--:|---|--:|--:|--:|--:|--:|")
@@ -178,7 +160,7 @@ def main() -> None:
                 for peer, read in reads.items()
                 if [call[0] for call in read(chunks)] == [call[0] for call in expected]  # type: ignore[attr-defined]
             }
-            times = measure(same, chunks, repeats)
+            times = measure({peer: partial(read, chunks) for peer, read in same.items()}, repeats)
             cells = [
                 f"{times[peer]:.0f} | {times[peer] / times['native']:.1f}" if peer in times else "|"
                 for peer in ("SGLang", "transformers")

@@ -18,6 +18,19 @@ ANSWER = (
     "buy them online, 10 % off.\n- Lunch: both places have a restaurant & a picnic room."
 )
 
+# A page that somebody pastes into a question, a model writes, or a tool reads.
+PAGE = (
+    """
+<section class="day">
+  <h2>Saturday in Winterthur</h2>
+  <p>On a rainy day the Technorama opens at <b>10:00</b>; <i>children under 6 pay nothing</i> &mdash; book online.</p>
+  <ul><li><a href="https://example.org/technorama?lang=de">Zürich HB 09:07 → Oberwinterthur 09:32</a></li></ul>
+  <script>if (rain > 2 && wind < 40) { plan("museum"); } // otherwise the zoo</script>
+</section>
+"""
+    * 10
+)
+
 
 def _parameter(kind: str, description: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "description": description, **more}
@@ -122,11 +135,15 @@ TOOLS = [
 ]
 
 
-def conversation(rounds: int, *, tools: bool) -> list[dict[str, Any]]:
-    """Return a conversation of complete rounds and one more question; with tools, a call a round."""
+def conversation(rounds: int, *, tools: bool, long: bool = False) -> list[dict[str, Any]]:
+    """Return a conversation of complete rounds and one more question; with tools, a call a round.
+
+    With ``long``, questions, answers and results are about 5,000 characters longer each.
+    """
+    page = PAGE if long else ""
     messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
     for number in range(rounds):
-        messages.append({"role": "user", "content": QUESTION.format(number)})
+        messages.append({"role": "user", "content": QUESTION.format(number) + page})
         if tools:
             arguments = {"city": "Zürich", "query": f"rain {number}", "indoor": True, "limit": 5}
             call = {
@@ -136,8 +153,10 @@ def conversation(rounds: int, *, tools: bool) -> list[dict[str, Any]]:
             }
             # glm4-tools and ministral-3 refuse a call whose content is null.
             messages.append({"role": "assistant", "content": "Let me look.", "tool_calls": [call]})
-            result = '{"places": [{"id": "technorama", "rating": 4.7}, {"id": "masoala", "rating": 4.6}]}'
+            result = (
+                '{"places": [{"id": "technorama", "rating": 4.7}, {"id": "masoala", "rating": 4.6}]}' + page
+            )
             messages.append({"role": "tool", "tool_call_id": f"call{number:05}", "content": result})
-        messages.append({"role": "assistant", "content": ANSWER})
-    messages.append({"role": "user", "content": QUESTION.format(rounds)})
+        messages.append({"role": "assistant", "content": ANSWER + page})
+    messages.append({"role": "user", "content": QUESTION.format(rounds) + page})
     return messages

@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: The chatformats authors
-"""Ministral's text in mistral-common's own tokenizer, against mistral-common's own encoding of the request.
-
-mistral-common ships Tekken's vocabulary, but no file of a version that Ministral 3 has. So the tokenizer is
-put together here: that vocabulary with the control tokens of version 13, whose encoder writes what the
-template writes.
-"""
+"""Ministral's text in mistral-common's own tokenizer, against mistral-common's own encoding of the request."""
 
 from __future__ import annotations
 
 import base64
 import copy
-import functools
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,60 +21,13 @@ from chatformats.spans import Rendered
 
 from ..cases import conversations
 from ..strategies import Conversation, well_formed
+from .mistral import OTHER_TOKENS, decode, mistral_tokenizer, request, tekken
 from .test_tokenizers import injecting
 
-
-def module(name: str) -> Any:
-    """Return a module of mistral-common, which needs Python 3.11."""
-    return pytest.importorskip(
-        f"mistral_common{name}", reason="mistral-common is not installed (extra: peers)"
-    )
-
-
-PACKAGE = module("")
-NORMALIZE = module(".protocol.instruct.normalize")
-REQUEST = module(".protocol.instruct.request")
-VALIDATOR = module(".protocol.instruct.validator")
-BASE = module(".tokens.tokenizers.base")
-INSTRUCT = module(".tokens.tokenizers.instruct")
-MISTRAL = module(".tokens.tokenizers.mistral")
-TEKKEN = module(".tokens.tokenizers.tekken")
+pytest.importorskip("mistral_common", reason="mistral-common is not installed (extra: peers)")
 
 FORMAT = chatformats.get("ministral-3")
 GENERATED = 300
-# Those of Tekken's version 13 that no template writes, beside the format's own.
-OTHER_TOKENS = (
-    *("<unk>", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]"),
-    *("[TOOL_CONTENT]", "[CALL_ID]", "[THINK]", "[/THINK]"),
-)
-
-
-@functools.cache
-def tekken() -> Any:
-    """Return Tekken with the control tokens of version 13."""
-    path = Path(PACKAGE.__file__).parent / "data" / "tekken_240911.json"
-    data = json.loads(path.read_bytes())
-    names = (*OTHER_TOKENS, *FORMAT.control_tokens)
-    special = [{"rank": rank, "token_str": name, "is_control": True} for rank, name in enumerate(names)]
-    config = data["config"]
-    return TEKKEN.Tekkenizer(
-        data["vocab"],
-        special,
-        config["pattern"],
-        config["default_vocab_size"],
-        config["default_num_special_tokens"],
-        BASE.TokenizerVersion.v13,
-    )
-
-
-@functools.cache
-def mistral_tokenizer() -> Any:
-    # "Agnostic" accepts a conversation that ends in an answer, and one whose tool calls have no results yet.
-    mode = VALIDATOR.ValidationMode.agnostic
-    normalizer = NORMALIZE.InstructRequestNormalizerV13.normalizer()
-    return MISTRAL.MistralTokenizer(
-        INSTRUCT.InstructTokenizerV13(tekken()), VALIDATOR.MistralRequestValidatorV13(mode), normalizer
-    )
 
 
 def encode_plain(text: str) -> list[int]:
@@ -101,11 +47,6 @@ def encode(text: str) -> list[int]:
 
 def controls(ids: list[int]) -> list[str]:
     return [tekken().id_to_piece(number) for number in ids if tekken().is_special(number)]
-
-
-def decode(ids: list[int]) -> str:
-    text: str = tekken().decode(ids, special_token_policy=BASE.SpecialTokenPolicy.KEEP)
-    return text
 
 
 def encoded(result: Rendered) -> list[int]:
@@ -225,8 +166,8 @@ def by_mistral_common(case: dict[str, Any]) -> list[int] | None:
             if message["role"] == "tool":
                 message["tool_call_id"] = pending.pop(0) if pending else "call99999"
             messages.append(message)
-        request = REQUEST.ChatCompletionRequest.from_openai(messages, copy.deepcopy(case["tools"]))
-        ids: list[int] = mistral_tokenizer().encode_chat_completion(request).tokens
+        asked = request(messages, copy.deepcopy(case["tools"]))
+        ids: list[int] = mistral_tokenizer().encode_chat_completion(asked).tokens
     except Exception:  # noqa: BLE001  # pydantic's, its own, assertions
         return None
     return ids
