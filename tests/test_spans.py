@@ -622,7 +622,7 @@ def test_segments_of_nemotron_nano_v2() -> None:
 
 class Marked(BaseFormatter):
     name = "marked"
-    control_tokens = ("<a>", "<a><b>", "<b>", "(.*)")
+    control_tokens: tuple[str, ...] = ("<a>", "<a><b>", "<b>", "(.*)")
 
     def write(
         self, out: Sink, messages: Any, tools: Any, add_generation_prompt: bool, *, markup: str = ""

@@ -28,10 +28,13 @@ def main() -> None:
     options = parser.parse_args()
     names = options.names or chatformats.names()
 
-    report = {"machine": machine()}
-    print(report["machine"])
-    report["rendering"] = rendering.run(names, options.repeats)
-    report["growing"] = growing.run(names)
+    described = machine()
+    print(described)
+    report = {
+        "machine": described,
+        "rendering": rendering.run(names, options.repeats),
+        "growing": growing.run(names),
+    }
     if options.write:
         from . import chart
 

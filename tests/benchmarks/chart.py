@@ -24,12 +24,17 @@ ORDER = ("minijinja", "jinja2", "transformers", "mistral-common")
 def draw(report: dict[str, Any], path: Path) -> None:
     """Draw times as multiples of ours: renders without and with tools, and growing conversations."""
     import matplotlib
+    from matplotlib import pyplot
+    from matplotlib.patches import Patch
 
     matplotlib.use("svg")
-    from matplotlib import pyplot
-
     # The same figures make the same file; text stays text.
-    style = {"svg.hashsalt": "chatformats", "svg.fonttype": "none", "font.size": 9, "axes.axisbelow": True}
+    style: dict[Any, Any] = {
+        "svg.hashsalt": "chatformats",
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "axes.axisbelow": True,
+    }
     with pyplot.rc_context(style):
         figure, axes = pyplot.subplots(1, 3, figsize=(11, 4.6), layout="constrained", sharey=True)
         rows = report["rendering"]["rows"]
@@ -55,8 +60,8 @@ def draw(report: dict[str, Any], path: Path) -> None:
         axes[0].set_yticks(range(len(formats)), formats)
         axes[0].invert_yaxis()
         names = {"native": "chatformats, anew", **ENGINES}
-        handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[key]) for key in COLOURS]
-        figure.legend(handles, [names[key] for key in COLOURS], loc="outside lower center", ncols=5)
+        legend = [Patch(color=colour, label=names[key]) for key, colour in COLOURS.items()]
+        figure.legend(handles=legend, loc="outside lower center", ncols=5)
         figure.suptitle(
             "Times as long as chatformats: geometric mean, least and most, over rounds and lengths of text"
         )
