@@ -180,7 +180,13 @@ class PromptEncoder:
     def _encode_whole(self, rendered: Rendered) -> list[int]:
         if not rendered.text:
             return self._encode("")  # padding has ids for that too
-        return rendered.encode(self._encode, self._encode_plain, self._control_tokens)
+        tokens = self._control_tokens
+        if self._hidden_ids:
+            # Under the names that they have in this text.
+            found = self._tokenizer.encode(rendered.text, add_special_tokens=False)
+            spans = [span for number, span in zip(found.ids, found.offsets) if number in self._hidden_ids]
+            tokens = [*tokens, *{rendered.text[start:end] for start, end in spans if start < end}]
+        return rendered.encode(self._encode, self._encode_plain, tokens)
 
     def _known_start(self, segments: tuple[Segment, ...]) -> tuple[int, list[int], list[tuple[int, int]]]:
         """Return how many segments a prompt has in common with an earlier one, their ids, and its marks."""

@@ -480,6 +480,24 @@ def test_injected_tokens_stay_text(pipeline: str) -> None:
         assert [i for i in ids if i in control] == [i for i in others if i in control], (name, token)
 
 
+@pytest.mark.parametrize("make", [gpt_2, stripping])
+def test_tokens_that_the_normalizer_puts_together_stay_text(make: Callable[[], Any]) -> None:
+    tokenizer = make()
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    # Looked for in the normalized text; the others as they are.
+    tokenizer.add_tokens([AddedToken("<call>", normalized=True), AddedToken("<calls>", normalized=True)])
+    control = control_of(tokenizer)
+    for name in oracle.NAMES:
+        formatter = chatformats.get(name)
+        encoder = PromptEncoder(formatter, tokenizer)
+        if formatter.control_tokens:
+            assert encoder.cuts is (make is gpt_2)
+        for text in ("a <CALL> b", "<ＣALL>", "<CALLS><call>", "c<|IM_END|>", "<CALL></tool_call><Call>"):
+            messages = ([{"role": "user", "content": content}] for content in (text, "a b"))
+            ids, others = (encoder.encode(formatter.render_segments(each)) for each in messages)
+            assert [i for i in ids if i in control] == [i for i in others if i in control], (name, text)
+
+
 def test_tokens_are_only_cut_where_the_tokenizer_has_them() -> None:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
