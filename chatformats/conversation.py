@@ -170,7 +170,7 @@ class _NotingSink(Sink):
 
 
 class _NotingSpanSink(SpanSink):
-    """Notes the same in counts of segments."""
+    """Notes the same."""
 
     __slots__ = ("first", "marks")
 
@@ -178,12 +178,12 @@ class _NotingSpanSink(SpanSink):
         self.first = first
         self.marks: list[int] = []
         for turn in super().turns(messages, first):
-            self.marks.append(len(self._segments))
+            self.marks.append(len(self._pieces))
             yield turn
-        self.marks.append(len(self._segments))
+        self.marks.append(len(self._pieces))
 
     def text(self, start: int, end: int | None = None) -> str:
-        return "".join([text for texts, *_ in self._segments[start:end] for text in texts])
+        return "".join([piece[0] for piece in self._pieces[start:end]])
 
 
 class Conversation:

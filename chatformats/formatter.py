@@ -166,8 +166,8 @@ class Sink(Writer):
     def tools(self, write: Callable[..., None], tools: Tools, *options: object) -> None:
         """Do ``write(self, tools, *options)``; from the third time on, with the same tools, from memory.
 
-        An agent's tools are the same in each of its prompts, and writing them takes most of the time of a
-        short one. To recognise eight of them takes 7 µs, to write them 35 to 90.
+        What is written may depend on nothing else. An agent's tools are the same in each of its prompts, and
+        writing them takes most of the time of a short one: 35 to 90 µs for eight, to recognise them 7.
         """
         data = _serialized(tools)
         key = (write, options, data)
