@@ -226,6 +226,13 @@ def test_nemotron_refuses_what_it_could_not_print_last() -> None:
     assert chat.render() == oracle.render("nemotron-nano-v2", [USER, answer, USER])
 
 
+def test_hebatron_opens_no_turn_for_a_result_right_behind_the_head() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "tool", "content": "5"}, USER]
+    chat = chatformats.get("hebatron").conversation(messages[:2])
+    chat.append(messages[2])
+    assert chat.render() == oracle.render("hebatron", messages)
+
+
 def test_what_is_no_sequence_of_messages_is_refused() -> None:
     chat = chatformats.get("glm4-tools").conversation([USER])
     with pytest.raises(ChatFormatError, match="^messages: expected a sequence of messages, got int$"):
