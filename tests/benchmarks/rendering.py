@@ -33,6 +33,8 @@ ENGINES = {
 # Tools that come again are remembered: the last kind has another description at each render.
 KINDS_OF_TOOLS = ("no", "8", "8, each time others")
 TEXTS = ("short", "long")
+# No two of all renders have the same.
+NUMBERS = itertools.count()
 
 Render = Callable[[], str]
 Row = dict[str, Any]
@@ -103,11 +105,9 @@ PEERS: dict[str, Callable[[str, dict[str, Any]], Render | None]] = {
 def renew(run: Render, tools: list[dict[str, Any]]) -> Render:
     """Return what runs with tools that were never seen before."""
     function = tools[0]["function"]
-    description = function["description"]
-    numbers = itertools.count()
 
     def renewed() -> str:
-        function["description"] = f"{description} {next(numbers)}"
+        function["description"] = f"Get the forecast for a city, as of minute {next(NUMBERS)}."
         return run()
 
     return renewed
