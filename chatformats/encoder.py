@@ -197,9 +197,20 @@ class PromptEncoder:
             for number in range(len(marks), max(len(marks) - _LAST_MARKS, 0), -1):
                 start, count = marks[number - 1]
                 near = max(start - 3, 0)
-                if segments[near:start] == earlier[near:start] and segments[:start] == earlier[:start]:
+                if (
+                    segments[near:start] == earlier[near:start]
+                    and segments[:start] == earlier[:start]
+                    and self._cuts_at(segments, start)
+                ):
                     return start, list(ids[:count]), marks[:number]
         return 0, [], []
+
+    def _cuts_at(self, segments: tuple[Segment, ...], index: int) -> bool:
+        """Say whether a mark of another prompt is one of this: what comes next may differ."""
+        text, origin, *_ = segments[index - 1]
+        if origin == "control" and text in self._cuts:
+            return True
+        return index == len(segments) or _BEGINS.match(segments[index].text) is not None
 
     def _cut(
         self, segments: tuple[Segment, ...], start: int, parts: list[str | int]

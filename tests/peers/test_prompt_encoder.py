@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import chatformats
 import chatformats.encoder
 from chatformats import PromptEncoder
-from chatformats.spans import Rendered
+from chatformats.spans import Rendered, Segment
 
 from .. import oracle
 from ..benchmarks.workload import TOOLS, conversation
@@ -418,6 +418,20 @@ def test_an_earlier_turn_is_encoded_once(name: str, monkeypatch: pytest.MonkeyPa
     encoded.clear()
     encoder.encode(formatter.render_segments(longer, TOOLS))
     assert encoded == []
+
+
+@pytest.mark.parametrize("pipeline", ["spaces_added", "tekken", "tekken_style"])
+def test_an_earlier_prompt_ends_at_a_line_only_where_another_begins(pipeline: str) -> None:
+    # The same up to a line break: behind it a line begins in one, and the break goes on in the others.
+    formatter = chatformats.get("glm4-tools")
+    tokenizer = tokenizer_of(pipeline)
+    for last in ("b", "\nb", " b", "/b", "\n", ""):
+        encoder = PromptEncoder(formatter, tokenizer)
+        for end in ("b", last, "c"):
+            texts = [*["a\n"] * 8, *[end] * bool(end)]
+            parts = [Segment(text, "content", index, "user", False) for index, text in enumerate(texts)]
+            rendered = Rendered(formatter, tuple(parts), [])
+            assert encoder.encode(rendered) == whole(tokenizer, rendered.text)
 
 
 def test_prompts_of_many_conversations_are_told_apart() -> None:
