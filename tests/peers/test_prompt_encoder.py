@@ -434,6 +434,46 @@ def test_an_earlier_prompt_ends_at_a_line_only_where_another_begins(pipeline: st
             assert encoder.encode(rendered) == whole(tokenizer, rendered.text)
 
 
+PIECES = st.sampled_from(
+    [
+        *(
+            ("content", text)
+            for text in ("a", "a\n", "\n", "\n\n", " a", " ", "/", "'s", "1", "é\r\n", "x" * 9)
+        ),
+        *(("scaffold", text) for text in ("user\n", "\n", "<TOOLCALL>[", "\n\n")),
+        *(("control", token) for token in ("<|im_start|>", "<|im_end|>")),
+    ]
+)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_prompts_that_have_much_in_common(pipeline: str, conversations: int, derandomize: bool) -> None:
+    formatter = chatformats.get("hebatron")
+    tokenizer = tokenizer_of(pipeline)
+
+    @settings(
+        max_examples=conversations // 10,
+        derandomize=derandomize,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        st.lists(PIECES, min_size=4, max_size=20),
+        st.lists(st.tuples(st.integers(0, 20), st.lists(PIECES, max_size=6)), min_size=2, max_size=6),
+    )
+    def examine(first: list[Any], changes: list[tuple[int, list[Any]]]) -> None:
+        encoder = PromptEncoder(formatter, tokenizer)
+        pieces = first
+        for kept, new in changes:
+            pieces = pieces[:kept] + new
+            parts = [Segment(text, origin, index, None, False) for index, (origin, text) in enumerate(pieces)]
+            rendered = Rendered(formatter, tuple(parts), [])
+            assert encoder.encode(rendered) == whole(tokenizer, rendered.text)
+
+    examine()
+
+
 def test_prompts_of_many_conversations_are_told_apart() -> None:
     tokenizer = tokenizer_of("llama_3")
     for name in oracle.NAMES:
