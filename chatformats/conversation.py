@@ -287,10 +287,9 @@ class Conversation:
         # With a generation prompt where the last text had one: the next most likely has too, and need not be
         # written then.
         prompt = begun and self._written is not None and self._written[0]
-        formatter, options = self._formatter, self._options
         try:
-            formatter._resume(out, recent, place.turn, place.state, prompt, self._tools, *options)
-            state = formatter._state(recent, place.turn, place.state, *options)
+            self._resume(out, recent, place, prompt)
+            state = self._formatter._state(recent, place.turn, place.state, *self._options)
         except ChatFormatError as error:
             # What is wrong with no message, but with the conversation as a whole, is that it is too short.
             if begun or error.path != "messages":

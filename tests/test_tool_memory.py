@@ -115,11 +115,6 @@ class Small(IntEnum):
     ONE = 1
 
 
-class Loud(str):
-    def __str__(self) -> str:
-        return self.upper()
-
-
 @pytest.mark.parametrize("name", ["hebatron", "joyai-llm-flash"])
 @pytest.mark.parametrize(
     "values",

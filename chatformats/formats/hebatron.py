@@ -56,11 +56,12 @@ _START: Final = "<|im_start|>"
 _END: Final = "<|im_end|>"
 _THINK: Final = "<think>"
 _END_THINK: Final = "</think>"
+_NO_THOUGHT: Final = f"{_THINK}{_END_THINK}"
 _HEAD: Final = f"\n\n{_START}system\n{_IDENTITY}"
 _SYSTEM: Final = f"{_START}system\n"
 _USER: Final = f"{_START}user\n"
 _ANSWER: Final = f"{_START}assistant\n"
-_PLAIN_ANSWER: Final = f"{_ANSWER}{_THINK}{_END_THINK}"
+_PLAIN_ANSWER: Final = f"{_ANSWER}{_NO_THOUGHT}"
 _THINKING_ANSWER: Final = f"{_ANSWER}{_THINK}\n"
 _END_OF_TURN: Final = f"{_END}\n"
 
@@ -354,7 +355,7 @@ def _write_assistant(
     if isinstance(reasoning, str) and reasoning.strip():
         answer = text if isinstance(text, str) else to_str(text, ("messages", index, "content"))
         if past:
-            markup(_THINK + _END_THINK)
+            markup(_NO_THOUGHT)
             _, cut, answer = answer.rpartition(_END_THINK)
             answer = answer.strip() if called else answer.rstrip()
             # Cut at the template's own end tag, the line break behind it is left, and trimmed only
@@ -383,11 +384,11 @@ def _write_assistant(
                 answer = answer[len(prompted) :]
             reply.content(answer)
         else:
-            markup(_THINK + _END_THINK)
+            markup(_NO_THOUGHT)
             reply.content(answer.strip() if past and called else answer.rstrip())
     else:
         # The template leaves out the line break too.
-        markup(_THINK + _END_THINK)
+        markup(_NO_THOUGHT)
         _write_tool_calls(reply, calls, index)
         return
 

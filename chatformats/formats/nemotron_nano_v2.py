@@ -39,6 +39,8 @@ _END_OF_TURN: Final = "<SPECIAL_12>"
 _USER: Final = f"{_TURN}User\n"
 _TOOL_TURN: Final = f"{_USER}<TOOL_RESPONSE>["
 _ANSWER: Final = f"{_TURN}Assistant\n"
+_THINKING_ANSWER: Final = f"{_ANSWER}<think>\n"
+_PLAIN_ANSWER: Final = f"{_ANSWER}<think></think>"
 _END_OF_ANSWER: Final = f"\n{_END_OF_TURN}"
 _TOOL_INSTRUCTION: Final = """\
 ]</AVAILABLE_TOOLS>
@@ -229,7 +231,7 @@ class NemotronNanoV2Formatter:
                 scaffold("\n")
 
         if add_generation_prompt:
-            markup(_ANSWER + ("<think>\n" if thinking else "<think></think>"))
+            markup(_THINKING_ANSWER if thinking else _PLAIN_ANSWER)
             if answer:
                 out.turn(last)
                 reply_content(answer)
@@ -238,7 +240,7 @@ class NemotronNanoV2Formatter:
 
         out.turn(last)
         if answer:
-            markup(_ANSWER + ("<think>\n" if thinking else "<think></think>"))
+            markup(_THINKING_ANSWER if thinking else _PLAIN_ANSWER)
             reply_content(answer)
             # The template asks whether it "is false": of all false values, only False ends the turn.
             if continue_final_message is False:
